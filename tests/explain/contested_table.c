@@ -1,4 +1,4 @@
-// explain: variable=table line=9 touched=12 fix=interleave
+// explain: variable=table line=9 touched=12 fix=interleave effect with=numactl,--interleave=all
 // One thread fills a table that all threads then read at random. All traffic goes to one node.
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-! explain: variable=temperature line=8 touched=13 fix=parallel-first-touch effect
+! explain: variable=temperature line=8 touched=13 fix=parallel-first-touch call=HN_BLOCK effect
 ! One thread initialises an allocatable array.
 program fortran_allocatable
   implicit none

@@ -1,7 +1,11 @@
-// explain: variable=field line=11 touched=14 fix=next-touch
+// explain: variable=field line=15 touched=18 fix=next-touch effect policy=next-touch:at=request
 // As phase_change.c, but the change comes long after the rounds that explain simulates at first.
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef FIXED
+#define HN_HEADER_ONLY
+#include <homenode.h>
+#endif
 
 // So large that a round passes the caches, and so many rounds that the first ones are enough.
 enum { COUNT = 1 << 19, BLOCKS = 64, ROUNDS = 160, CHANGE = 100 };
@@ -13,6 +17,9 @@ int main(void) {
 #pragma omp parallel for schedule(static)
     for (long i = 0; i < COUNT; i++) field[i] = i;
     for (int round = 0; round < ROUNDS; round++) {
+#ifdef FIXED
+        if (round == CHANGE) hn_next_touch(field, sizeof(double) * COUNT);
+#endif
 #pragma omp parallel for schedule(static)
         for (long b = 0; b < BLOCKS; b++) {
             const long block = round < CHANGE ? b : BLOCKS - 1 - b;

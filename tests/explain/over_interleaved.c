@@ -1,4 +1,4 @@
-// explain: variable=field line=17 touched=23 fix=first-touch under=numactl,--interleave=all
+// explain: variable=field line=17 touched=23 fix=first-touch under=numactl,--interleave=all effect
 // Threads touch first what they use, but numactl --interleave=all puts the pages elsewhere.
 #include <stdio.h>
 #include <stdlib.h>

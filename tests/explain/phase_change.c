@@ -1,7 +1,11 @@
-// explain: variable=field line=10 touched=13 fix=next-touch
+// explain: variable=field line=14 touched=17 fix=next-touch effect policy=next-touch:at=request
 // After some rounds each thread works on another part of the array than before, and keeps to it.
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef FIXED
+#define HN_HEADER_ONLY
+#include <homenode.h>
+#endif
 
 enum { COUNT = 1 << 20, BLOCKS = 64, ROUNDS = 24, CHANGE = 8 };
 
@@ -12,6 +16,9 @@ int main(void) {
 #pragma omp parallel for schedule(static)
     for (long i = 0; i < COUNT; i++) field[i] = i;
     for (int round = 0; round < ROUNDS; round++) {
+#ifdef FIXED
+        if (round == CHANGE) hn_next_touch(field, sizeof(double) * COUNT);
+#endif
 #pragma omp parallel for schedule(static)
         for (long b = 0; b < BLOCKS; b++) {
             const long block = round < CHANGE ? b : BLOCKS - 1 - b;

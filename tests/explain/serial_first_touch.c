@@ -1,4 +1,4 @@
-// explain: variable=grid line=17 touched=25 fix=parallel-first-touch effect
+// explain: variable=grid line=17 touched=25 fix=parallel-first-touch call=HN_BLOCK effect
 // A stencil whose arrays one thread initialises. The argument is the number of rows.
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// explain: variable=rows line=9 touched=19 fix=match-schedule effect
+// explain: variable=rows line=9 touched=19 fix=match-schedule call=HN_CYCLIC effect
 // The initialising loop deals blocks of rows to the threads, the working loop single rows.
 #include <stdio.h>
 #include <stdlib.h>

@@ -52,7 +52,7 @@ pub fn all_local(today: &Job) -> Job {
 }
 
 /// Pages of the objects in the timed part, each with its home.
-fn pages<'a>(
+pub(crate) fn pages<'a>(
     outcome: &'a Outcome,
     places: &'a Places<'_>,
     objects: &'a [ObjectId],
@@ -61,19 +61,18 @@ fn pages<'a>(
     outcome.histogram.rows().filter(move |(page, _)| of(*page).is_some_and(|o| objects.contains(&o)))
 }
 
+/// The latency of a page's accesses at a home.
+pub(crate) fn waits(machine: &Topology, row: &[[u32; 2]], home: NodeId) -> Ps {
+    let nodes = (0u16..).map(NodeId).zip(row);
+    nodes.map(|(node, [r, w])| machine.latency.at(node, home).ps().times(u64::from(*r) + u64::from(*w))).sum()
+}
+
 /// Each page of the objects where its users wait least for it.
 pub fn best(machine: &Topology, outcome: &Outcome, places: &Places<'_>, objects: &[ObjectId]) -> Placement {
     let homes = machine.nodes_with_memory();
     let mut plan = Placement::new();
     for (page, row) in pages(outcome, places, objects) {
-        let cost = |home: NodeId| -> Ps {
-            let nodes = (0u16..).map(NodeId).zip(row);
-            let each = nodes.map(|(node, [r, w])| {
-                machine.latency.at(node, home).ps().times(u64::from(*r) + u64::from(*w))
-            });
-            each.sum()
-        };
-        if let Some(home) = homes.iter().min_by_key(|h| (cost(**h), **h)) {
+        if let Some(home) = homes.iter().min_by_key(|h| (waits(machine, row, **h), **h)) {
             plan.set(page, *home);
         }
     }

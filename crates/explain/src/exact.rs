@@ -1,13 +1,12 @@
 //! Findings from a recording of every access, simulated on a machine.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use homenode_dataset::tables::Object;
 use homenode_dataset::{Basis, Dataset, identity};
 use homenode_error::{Error, Result};
-use homenode_model::{Bytes, CacheScope, ObjectId, Topology};
+use homenode_model::{Bytes, CacheScope, NodeId, ObjectId, Placement, Topology};
 use homenode_order::Trace;
 use homenode_report::Report;
 use homenode_schemes::scheme::Layout;
@@ -20,18 +19,19 @@ use homenode_simulated::places::Places;
 use homenode_task::Task;
 
 use crate::against::Explained;
-use crate::effect::{self, TODAY, all_local, best, dealt, planned, under, variants};
+use crate::effect::{self, TODAY, all_local, best, dealt, planned, under};
 use crate::explanation::{
     Effect, EffectBasis, Evidence, EvidenceKind, Explanation, Finding, Fix, Reason, ReasonKind, SCHEMA,
     Variable, change,
 };
 use crate::group::{self, Group};
+use crate::jobs::Jobs;
 use crate::lines::{self, LineUse};
 use crate::pattern::Pattern;
-use crate::remedy::{FixKind, How, Remedy};
+use crate::remedy::{self, FixKind, How, Remedy};
 use crate::usage::{Class, ObjectUse, Usage};
 use crate::warning::{Warning, WarningKind};
-use crate::{observed, pattern, rounds, sockets};
+use crate::{changed, distribution, observed, pattern, rounds, sockets};
 
 /// A finding whose first fix saves less than so many percent of the time is left out.
 pub const LEAST: f64 = 3.0;
@@ -461,7 +461,7 @@ impl<'a> Run<'a> {
 
     /// Simulates all fixes: findings whose first fix pays, all placements together, and what helps
     /// the whole program.
-    fn findings(&self, groups: Vec<Group<'a>>, explanation: &mut Explanation) -> Result<()> {
+    fn findings(&self, mut groups: Vec<Group<'a>>, explanation: &mut Explanation) -> Result<()> {
         let Some(collected) = &self.outcome.collected else { return Ok(()) };
         let places = Places::new(&collected.extents, self.trace, self.request.page);
         let command = &self.request.command;
@@ -471,8 +471,10 @@ impl<'a> Run<'a> {
         let globals: Vec<usize> = whole.iter().map(|(.., job)| jobs.plain(job.clone())).collect();
         let mut local = None;
         let mut at: Vec<Vec<usize>> = Vec::new();
-        for group in &groups {
+        for group in &mut groups {
             let objects = group.objects();
+            let distributed = self.distribution(group, &places);
+            group.remedies.extend(distributed.as_ref().map(|(remedy, _)| remedy.clone()));
             let mut own = Vec::new();
             for remedy in &group.remedies {
                 // The call places pages as the first fix does.
@@ -482,13 +484,27 @@ impl<'a> Run<'a> {
                 }
                 let job = match remedy.how {
                     How::Best => planned(&self.today, best(self.machine(), self.outcome, &places, &objects)),
+                    How::WithoutCopies => {
+                        let plan = best(self.machine(), self.outcome, &places, &objects);
+                        changed::without_copies(planned(&self.today, plan), self.outcome, &places, &objects)
+                    }
                     How::Deal => planned(&self.today, dealt(self.machine(), self.outcome, &places, &objects)),
                     How::Follow => {
                         let ids: Vec<String> = objects.iter().map(|o| o.0.to_string()).collect();
                         under(&self.today, format!("next-touch:at=region,objects={}", ids.join("/")))
                     }
                     How::FirstTouch => under(&self.today, TODAY),
-                    How::Bound => {
+                    How::Distribute => {
+                        let plan = distributed.as_ref().map(|(_, plan)| plan.clone());
+                        own.push(jobs.plain(planned(&self.today, plan.unwrap_or_default())));
+                        continue;
+                    }
+                    How::InOrder | How::Bound => {
+                        let in_order = || changed::in_order(&self.today, self.outcome, &places, group);
+                        if let Some(job) = (remedy.how == How::InOrder).then(in_order).flatten() {
+                            own.push(jobs.varied(&job));
+                            continue;
+                        }
                         own.push(*local.get_or_insert_with(|| jobs.varied(&all_local(&self.today))));
                         continue;
                     }
@@ -498,7 +514,7 @@ impl<'a> Run<'a> {
             at.push(own);
         }
         let placed: Vec<&Group<'_>> =
-            groups.iter().filter(|g| g.remedies.first().is_some_and(|r| r.how == How::Best)).collect();
+            groups.iter().filter(|g| g.remedies.first().is_some_and(places_pages)).collect();
         let together = (placed.len() > 1).then(|| {
             let objects: Vec<ObjectId> = placed.iter().flat_map(|g| g.objects()).collect();
             jobs.plain(planned(&self.today, best(self.machine(), self.outcome, &places, &objects)))
@@ -506,7 +522,7 @@ impl<'a> Run<'a> {
         // All threads on one node, if they fit there. Where a placement makes accesses local, that
         // is no better.
         let packed = schemes::binding(self.machine(), Layout::Packed, self.today.binding.len()).ok();
-        let mends = |r: &Remedy| matches!(r.how, How::Best | How::FirstTouch);
+        let mends = |r: &Remedy| places_pages(r) || matches!(r.how, How::FirstTouch | How::InOrder);
         let packed = packed.filter(|_| !groups.iter().filter_map(|g| g.remedies.first()).any(mends));
         let packed =
             packed.map(|binding| jobs.plain(Job { binding, policy: TODAY.into(), ..self.today.clone() }));
@@ -554,6 +570,23 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// The distribution that serves a group's users best, where the first fix places each page by
+    /// itself.
+    fn distribution(&self, group: &Group<'_>, places: &Places<'_>) -> Option<(Remedy, Placement)> {
+        let machine = self.machine();
+        let mut nodes: Vec<NodeId> = self.today.binding.iter().map(|cpu| machine.node_of(*cpu)).collect();
+        nodes.retain(|n| machine.nodes_with_memory().contains(n));
+        nodes.sort();
+        nodes.dedup();
+        if group.found.pattern == Pattern::RegionsDisagree || group.remedies.first()?.how != How::Best {
+            return None;
+        }
+        let (distribution, plan) =
+            distribution::best(machine, self.outcome, places, &group.objects(), &nodes)?;
+        let name = &group.members.first()?.object.name;
+        Some((remedy::distribute(&group.found, name, &distribution.words(self.request.page.0))?, plan))
+    }
+
     /// What helps the whole program without a change of its source, and how it is simulated.
     fn whole(&self, command: &str) -> Vec<(FixKind, String, Job)> {
         let today = &self.today;
@@ -587,7 +620,7 @@ impl<'a> Run<'a> {
         effect: impl Fn(usize) -> Option<Effect>,
         globals: &[Fix],
     ) -> Finding {
-        let Group { members, found, remedies } = group;
+        let Group { members, found, remedies, .. } = group;
         let fix = |(remedy, at): (Remedy, &usize)| Fix {
             kind: remedy.kind,
             text: remedy.text,
@@ -608,7 +641,18 @@ impl<'a> Run<'a> {
             fixes.swap(0, 1);
         }
         let mut others: Vec<Fix> = fixes.drain(1.min(fixes.len())..).collect();
-        others.retain(|f| f.kind != FixKind::HnPlace || pays(f));
+        // One of the two calls: a distribution is the shorter one.
+        let after = |kind| {
+            others.iter().find(|f| f.kind == kind && pays(f)).and_then(|f| f.effect).map(|e| e.after_ns)
+        };
+        let call = match (after(FixKind::HnPlace), after(FixKind::HnDistribute)) {
+            (Some(place), Some(distribute)) if change(place, distribute) >= LEAST => FixKind::HnPlace,
+            (_, Some(_)) => FixKind::HnDistribute,
+            (_, None) => FixKind::HnPlace,
+        };
+        others.retain(|f| {
+            !matches!(f.kind, FixKind::HnPlace | FixKind::HnDistribute) || f.kind == call && pays(f)
+        });
         others.extend(globals.iter().filter(|f| pays(f)).cloned());
         // The sort is stable: of fixes that take as much effort the one that saves more.
         others.sort_by_key(|f| (f.kind.effort(), std::cmp::Reverse(f.effect.map_or(0, |e| e.saved_ns()))));
@@ -664,38 +708,9 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Jobs by number: one or several simulations each.
-struct Jobs {
-    all: Vec<Job>,
-    ranges: Vec<Range<usize>>,
-    /// Whether effects have a range.
-    vary: bool,
-}
-
-impl Jobs {
-    fn add(&mut self, jobs: impl IntoIterator<Item = Job>) -> usize {
-        let from = self.all.len();
-        self.all.extend(jobs);
-        self.ranges.push(from..self.all.len());
-        self.ranges.len() - 1
-    }
-
-    /// One simulation.
-    fn plain(&mut self, job: Job) -> usize {
-        self.add([job])
-    }
-
-    /// One simulation for each further way to hide latency.
-    fn variants(&mut self, job: &Job) -> usize {
-        let all = if self.vary { variants(job).to_vec() } else { Vec::new() };
-        self.add(all)
-    }
-
-    /// The job and its variants.
-    fn varied(&mut self, job: &Job) -> usize {
-        let all = if self.vary { variants(job).to_vec() } else { Vec::new() };
-        self.add(std::iter::once(job.clone()).chain(all))
-    }
+/// Whether a fix puts each page where its users wait least.
+const fn places_pages(fix: &Remedy) -> bool {
+    matches!(fix.how, How::Best | How::WithoutCopies)
 }
 
 /// Leaves out what takes less than [`LEAST`] percent from the time under `homenode run` alone.

@@ -22,6 +22,8 @@ const SAME_LOOP: u32 = 3;
 pub(crate) struct Group<'a> {
     /// Most remote accesses first.
     pub members: Vec<&'a ObjectUse>,
+    /// Their lines, where pages are shared.
+    pub lines: Vec<LineUse>,
     /// The fault of the first.
     pub found: Diagnosis,
     /// What to do about it.
@@ -75,8 +77,16 @@ pub(crate) fn groups<'a>(usage: &'a Usage, lines: &BTreeMap<usize, LineUse>, pag
         let mut found = diagnose(it, lines.get(&number));
         touched_by_container(&mut found, &it.object);
         match groups.iter_mut().find(|g| g.takes(it, &found)) {
-            Some(group) => group.members.push(it),
-            None => groups.push(Group { members: vec![it], found, remedies: Vec::new() }),
+            Some(group) => {
+                group.members.push(it);
+                group.lines.push(lines.get(&number).copied().unwrap_or_default());
+            }
+            None => groups.push(Group {
+                members: vec![it],
+                lines: vec![lines.get(&number).copied().unwrap_or_default()],
+                found,
+                remedies: Vec::new(),
+            }),
         }
     }
     groups.truncate(MOST);
@@ -85,7 +95,10 @@ pub(crate) fn groups<'a>(usage: &'a Usage, lines: &BTreeMap<usize, LineUse>, pag
         let uses = observed::uses(usage, &group.members);
         let used = uses.iter().map(|u| &u.place).find(|p| !p.is_unknown());
         let allocated = observed::allocated(&it.object);
-        let subject = Subject { name: &it.object.name, allocated: &allocated, used, page };
+        let here = group.members.iter().filter(|m| site(&m.object) == site(&it.object));
+        let grows = here.map(|m| m.object.allocations.max(1)).sum::<u64>() > 1;
+        let (name, regions) = (it.object.name.as_str(), !usage.regions.is_empty());
+        let subject = Subject { name, allocated: &allocated, used, grows, regions, page };
         group.remedies = remedies(&group.found, &subject);
     }
     groups

@@ -11,7 +11,10 @@
 //! | [`pattern`] | from usage to the fault that the source has |
 //! | [`remedy`] | from the fault to fixes, in the source's words |
 //! | [`effect`] | what a fix brings, simulated |
+//! | [`distribution`] | the distribution of `hn_distribute` that serves an array's users best |
 //! | [`exact`] | findings from a recording of every access |
+//! | `changed` | fixes that change which lines a program accesses |
+//! | `jobs` | the simulations of an explanation |
 //! | `rounds` | whether rounds that are not simulated use memory as the simulated ones do |
 //! | `sockets` | the machine with one node a socket |
 //! | [`observed`] | findings from a data set of a live run: without effects |
@@ -25,8 +28,9 @@
 //! 1. The recording is simulated on the machine as the program runs today: first touch.
 //! 2. Objects with many remote accesses, or with many accesses to one node's memory, are looked at
 //!    page by page and line by line. [`pattern`] says what the source does wrong.
-//! 3. Each fix is simulated as the placement that it means. A fix that changes what the program
-//!    accesses cannot be simulated; its effect is a bound: the time if every access were local.
+//! 3. Each fix is simulated as the placement that it means. Swapped loops and a container that does
+//!    not grow are simulated as changes of the recording. Other fixes that change what the program
+//!    accesses have a bound as their effect: the time if every access were local.
 //! 4. A finding whose first fix saves less than [`exact::LEAST`] percent of the time is left out.
 //!
 //! # Properties
@@ -36,10 +40,13 @@
 #![forbid(unsafe_code)]
 
 pub mod against;
+mod changed;
+pub mod distribution;
 pub mod effect;
 pub mod exact;
 pub mod explanation;
 mod group;
+mod jobs;
 pub mod lines;
 pub mod numactl;
 pub mod observed;

@@ -48,6 +48,12 @@ pub struct LineUse {
     pub near: u64,
     /// Accesses elsewhere, those to the same line left out.
     pub far: u64,
+    /// All accesses.
+    pub visits: u64,
+    /// Threads that access the object, a bit each.
+    pub users: u64,
+    /// How often a thread accesses the object in a region: once a thread and region.
+    pub walks: u64,
 }
 
 impl LineUse {
@@ -64,6 +70,8 @@ struct Profile<'a> {
     /// Latest lines by thread and object.
     last: Vec<[u64; STREAMS]>,
     uses: Vec<LineUse>,
+    /// By thread and object: whether the thread has accessed it in the region under way.
+    visited: Vec<bool>,
     open: u64,
     marks: usize,
 }
@@ -80,7 +88,13 @@ impl Sink for Profile<'_> {
         let object = usize::from(object) - 1;
         let mask = 1 << thread.0.min(THREADS) | if write { WRITTEN } else { 0 };
         self.lines.row_mut(line.0 as usize)[0] |= mask;
-        if let Some(last) = self.last.get_mut(thread.index() * scope.objects + object) {
+        let at = thread.index() * scope.objects + object;
+        self.uses[object].visits += 1;
+        self.uses[object].users |= 1 << thread.0.min(THREADS);
+        if let Some(visited) = self.visited.get_mut(at) {
+            self.uses[object].walks += u64::from(!std::mem::replace(visited, true));
+        }
+        if let Some(last) = self.last.get_mut(at) {
             match last.iter_mut().find(|l| l.abs_diff(line.0) <= 1) {
                 Some(at) => {
                     self.uses[object].near += u64::from(*at != line.0);
@@ -101,7 +115,10 @@ impl Sink for Profile<'_> {
     fn mark(&mut self, _: ThreadId, _: Ticks, mark: Mark) {
         match mark {
             Mark::Iteration { .. } => self.marks += 1,
-            Mark::RegionBegin { .. } => self.open += 1,
+            Mark::RegionBegin { .. } => {
+                self.open += 1;
+                self.visited.fill(false);
+            }
             Mark::RegionEnd { .. } => self.open = self.open.saturating_sub(1),
             _ => {}
         }
@@ -122,6 +139,7 @@ pub fn read(
         lines: Rows::new(1, 0),
         last: vec![[u64::MAX / 2; STREAMS]; binding.len() * scope.objects],
         uses: vec![LineUse::default(); scope.objects],
+        visited: vec![false; binding.len() * scope.objects],
         open: 0,
         marks: 0,
     };

@@ -184,7 +184,9 @@ mod tests {
 
     #[test]
     fn lines_tell_what_shares_a_page() {
-        let of = |private, read, written, near, far| shared(&LineUse { private, read, written, near, far });
+        let of = |private, read, written, near, far| {
+            shared(&LineUse { private, read, written, near, far, ..LineUse::default() })
+        };
         assert_eq!(of(90, 5, 5, 10, 90), Pattern::Transposed);
         assert_eq!(of(90, 5, 5, 90, 10), Pattern::PageFalseSharing);
         assert_eq!(of(10, 80, 10, 10, 90), Pattern::ContestedTable);

@@ -31,6 +31,8 @@ pub enum FixKind {
     FirstTouch,
     /// Place the pages by a call of homenode's C API before their first touch.
     HnPlace,
+    /// Distribute an array over the nodes by a call of homenode's C API.
+    HnDistribute,
     /// Run the program with larger pages.
     HugePages,
     /// Make one node of all nodes of a socket, in the firmware.
@@ -52,6 +54,7 @@ impl FixKind {
             Self::NumactlInterleave => "numactl-interleave",
             Self::FirstTouch => "first-touch",
             Self::HnPlace => "hn-place",
+            Self::HnDistribute => "hn-distribute",
             Self::HugePages => "huge-pages",
             Self::OneNodeASocket => "one-node-a-socket",
         }
@@ -76,10 +79,16 @@ pub enum How {
     Best,
     /// The pages of the variables in turns.
     Deal,
+    /// As [`How::Best`], and without the copies that a container makes when it grows.
+    WithoutCopies,
     /// All pages where they are touched first.
     FirstTouch,
     /// The pages of the variables follow their next user whenever a region begins.
     Follow,
+    /// The pages of each variable by one distribution.
+    Distribute,
+    /// Each thread goes through a block of its own in order; else as [`How::Bound`].
+    InOrder,
     /// Every access is local: the fix saves at most that.
     Bound,
 }
@@ -134,6 +143,10 @@ pub struct Subject<'a> {
     pub allocated: &'a Place,
     /// The region that uses it most.
     pub used: Option<&'a Place>,
+    /// Whether it is allocated several times, as a container that grows is.
+    pub grows: bool,
+    /// Whether the program has parallel regions, where a directive makes a loop parallel.
+    pub regions: bool,
     /// Bytes of a page.
     pub page: u64,
 }
@@ -149,7 +162,7 @@ fn place(place: &Place) -> String {
 
 /// The fixes of a fault.
 pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
-    let Subject { name, allocated, used, page } = *subject;
+    let Subject { name, allocated, used, grows, regions, page } = *subject;
     let (touched, at) = (place(&found.touched), Some(found.touched.clone()).filter(|p| !p.is_unknown()));
     let language = Language::of(&found.touched);
     let pragma = language.parallel_loop();
@@ -183,14 +196,20 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
     }
     let first = match found.pattern {
         Pattern::SerialFirstTouch | Pattern::FilledByOneThread if container => {
-            let text = format!(
-                "{touched} sets all elements: give {name} an allocator whose construct() does nothing, then set them \
-                 with {pragma}"
-            );
-            fix(FixKind::ParallelFirstTouch, text, at, How::Best)
+            let first = match grows {
+                true => {
+                    format!("{touched} sets and copies elements: give {name} its final size at first, and")
+                }
+                false => format!("{touched} sets all elements: give {name}"),
+            };
+            let text =
+                format!("{first} an allocator whose construct() does nothing, then set them with {pragma}");
+            fix(FixKind::ParallelFirstTouch, text, at, if grows { How::WithoutCopies } else { How::Best })
         }
         Pattern::SerialFirstTouch => {
-            let text = if found.in_turns {
+            let text = if !regions {
+                format!("let each thread set its own part of {name} first, in place of {first_loop}")
+            } else if found.in_turns {
                 format!("make {first_loop} parallel, with the schedule of {user}")
             } else {
                 format!("{pragma} on {first_loop}")
@@ -198,8 +217,14 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
             fix(FixKind::ParallelFirstTouch, text, at, How::Best)
         }
         Pattern::FilledByOneThread => {
-            let text =
-                format!("before {first_fill} fills it, set {name} once with {pragma}, as {user} reads it");
+            let text = match regions {
+                true => {
+                    format!("before {first_fill} fills it, set {name} once with {pragma}, as {user} reads it")
+                }
+                false => format!(
+                    "before {first_fill} fills it, let each thread set once the part of {name} that it reads"
+                ),
+            };
             fix(FixKind::ParallelFirstTouch, text, at, How::Best)
         }
         Pattern::WrongSchedule => {
@@ -225,7 +250,7 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
         }
         Pattern::Transposed => {
             let text = format!("swap the loops at {user}: let each thread go through whole rows of {name}");
-            fix(FixKind::InterchangeLoops, text, used.cloned(), How::Bound)
+            fix(FixKind::InterchangeLoops, text, used.cloned(), How::InOrder)
         }
         Pattern::PageFalseSharing => {
             let text = format!(
@@ -260,6 +285,18 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
     all
 }
 
+/// The call of `hn_distribute` for a variable; `None`: its language has no such call. `how` is the
+/// distribution in the words of the C API.
+pub fn distribute(found: &Diagnosis, name: &str, how: &str) -> Option<Remedy> {
+    let at = Some(found.touched.clone()).filter(|p| !p.is_unknown());
+    if Language::of(&found.touched) == Language::Python {
+        return None;
+    }
+    let before = at.as_ref().map_or_else(|| "its first touch".to_owned(), place);
+    let text = format!("hn_distribute {name} {how}, before {before}");
+    Some(Remedy { kind: FixKind::HnDistribute, text, at, how: How::Distribute })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,7 +306,7 @@ mod tests {
         let elsewhere = Place::default();
         let found = Diagnosis { pattern, touched: touched.clone(), touched_by: 1, in_turns: false };
         let allocated = if allocated { &touched } else { &elsewhere };
-        let subject = Subject { name: "u", allocated, used: None, page: 4096 };
+        let subject = Subject { name: "u", allocated, used: None, grows: false, regions: true, page: 4096 };
         remedies(&found, &subject)[0].text.clone()
     }
 
@@ -286,9 +323,22 @@ mod tests {
     }
 
     #[test]
+    fn a_program_without_regions_is_told_of_its_threads() {
+        let touched = Place { file: Some("/src/a.c".into()), line: Some(7), function: None };
+        let subject =
+            Subject { name: "u", allocated: &touched, used: None, grows: false, regions: false, page: 4096 };
+        for pattern in [Pattern::SerialFirstTouch, Pattern::FilledByOneThread] {
+            let found = Diagnosis { pattern, touched: touched.clone(), touched_by: 1, in_turns: false };
+            let text = &remedies(&found, &subject)[0].text;
+            assert!(text.contains("let each thread set") && !text.contains("#pragma"), "{text}");
+        }
+    }
+
+    #[test]
     fn a_call_is_offered_where_it_places_pages_as_the_first_fix_does() {
         let touched = Place { file: Some("/src/a.c".into()), line: Some(7), function: None };
-        let subject = Subject { name: "u", allocated: &touched, used: None, page: 4096 };
+        let subject =
+            Subject { name: "u", allocated: &touched, used: None, grows: false, regions: true, page: 4096 };
         let fixes = |pattern| {
             let found = Diagnosis { pattern, touched: touched.clone(), touched_by: 1, in_turns: false };
             remedies(&found, &subject)

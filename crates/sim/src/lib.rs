@@ -2,6 +2,7 @@
 //! flows between stages and [`run`] for all of them together.
 
 pub mod caches;
+pub mod change;
 pub mod collect;
 pub mod memory;
 pub mod run;

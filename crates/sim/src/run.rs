@@ -19,6 +19,7 @@ use homenode_policy::journal::{self, Journalled};
 use homenode_policy::{Policy, PolicyContext, SpecError};
 
 use crate::caches::{Caches, CachesError};
+use crate::change::{Change, Changing};
 use crate::memory::{Memory, MemoryError, MemoryOptions, Outcome};
 use crate::stream::MemChunk;
 use crate::yardsticks::path::Way;
@@ -128,11 +129,15 @@ fn sharing(machine: &Topology, binding: &[CpuId]) -> Vec<Vec<usize>> {
     by_level.collect()
 }
 
+/// What jobs of one lane agree on: the machine, which threads share which cache, the change.
+type LaneKey = (Arc<Topology>, Vec<Vec<usize>>, Option<Arc<Change>>);
+
 /// Stage 2 of one set of caches, filling its next chunk.
 struct Lane {
     caches: Caches,
     chunk: MemChunk,
     failed: Option<CachesError>,
+    changing: Option<Changing>,
 }
 
 impl Lane {
@@ -154,10 +159,18 @@ impl Sink for Lanes {
     fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) -> bool {
         let mut new = false;
         for lane in &mut self.lanes {
-            match lane.caches.access(thread, tick, line, write, &mut lane.chunk) {
-                Ok(cold) => new |= cold,
-                Err(e) => drop(lane.failed.get_or_insert(e)),
-            }
+            let Lane { caches, chunk, failed, changing } = lane;
+            let mut pass = |line, write| match caches.access(thread, tick, line, write, chunk) {
+                Ok(cold) => cold,
+                Err(e) => {
+                    failed.get_or_insert(e);
+                    false
+                }
+            };
+            new |= match changing {
+                None => pass(line, write),
+                Some(changing) => changing.access(thread, line, write, pass),
+            };
         }
         new
     }
@@ -169,6 +182,9 @@ impl Sink for Lanes {
     fn mark(&mut self, thread: ThreadId, tick: Ticks, mark: Mark) {
         self.marks += usize::from(matches!(mark, Mark::Iteration { .. }));
         for lane in &mut self.lanes {
+            if let Some(changing) = &mut lane.changing {
+                changing.mark(&mark);
+            }
             lane.pass(&Step { thread, tick, what: What::Mark(mark) });
         }
     }
@@ -305,14 +321,15 @@ pub fn run_until(
 ) -> Result<Results, RunError> {
     let threads = order.threads();
     let mut lanes: Vec<Lane> = Vec::new();
-    let mut keys: Vec<(Arc<Topology>, Vec<Vec<usize>>)> = Vec::new();
+    let mut keys: Vec<LaneKey> = Vec::new();
     let n = workers.clamp(1, jobs.len().max(1));
     let mut shares: Vec<Share> = (0..n).map(|_| Share::default()).collect();
     for (number, job) in jobs.iter().enumerate() {
         if job.binding.len() != threads {
             return Err(RunError::Threads { recorded: threads, bound: job.binding.len() });
         }
-        let key = (job.machine.clone(), sharing(&job.machine, &job.binding));
+        let change = job.options.change.clone();
+        let key = (job.machine.clone(), sharing(&job.machine, &job.binding), change);
         let running = job.binding.iter().filter_map(|cpu| job.machine.cpus.get(cpu.index()).copied());
         let mut context = PolicyContext::of(&job.machine, job.page).with_running(running);
         context.plan.clone_from(&job.options.plan);
@@ -323,8 +340,9 @@ pub fn run_until(
         let lane = keys.iter().position(|k| *k == key).unwrap_or(keys.len());
         if lane == keys.len() {
             let caches = Caches::new(&job.machine, &job.binding).map_err(RunError::Caches)?;
+            let changing = key.2.clone().map(|change| Changing::new(change, threads));
             keys.push(key);
-            lanes.push(Lane { caches, chunk: fresh(threads, &MemChunk::default()), failed: None });
+            lanes.push(Lane { caches, chunk: fresh(threads, &MemChunk::default()), failed: None, changing });
         }
         if policy.interest().touches_by_region {
             lanes[lane].caches.tell_region_touches();

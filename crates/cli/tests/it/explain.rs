@@ -78,6 +78,19 @@ fn explained_under(dir: &Path, under: &[&str], name: &str) -> Value {
     json
 }
 
+/// The time of the rounds of a program under a policy, in nanoseconds.
+fn compared(dir: &Path, policy: &str, name: &str) -> f64 {
+    let machine = programs().join("two-nodes.toml");
+    let program = format!("./{name}");
+    let machine = machine.to_str().unwrap();
+    let words =
+        ["compare", "-q", "--json", "-m", machine, "--threads", "4", "-p", policy, "--", program.as_str()];
+    let (status, out, err) = run(dir, &words);
+    assert_eq!(status, Some(0), "{err}");
+    let json: Value = serde_json::from_str(&out).unwrap();
+    json["rows"][0]["time"].as_f64().unwrap() * 1e9
+}
+
 fn line(place: &Value) -> Option<String> {
     place["line"].as_u64().map(|n| n.to_string())
 }
@@ -120,12 +133,29 @@ fn check(source: &str) {
     let effect = &fix["effect"];
     let after = effect["after_ns"].as_f64().unwrap();
     assert!(after < effect["before_ns"].as_f64().unwrap() * 0.97, "{effect:#}");
+    if let Some(word) = expected.get("call") {
+        let fixes = finding["fixes"].as_array().unwrap();
+        let call = fixes.iter().find(|f| f["kind"] == "hn-distribute");
+        let call = call.unwrap_or_else(|| panic!("hn_distribute in {finding:#}"));
+        assert!(call["text"].as_str().unwrap().contains(word), "{call:#}");
+        let by_call = call["effect"]["after_ns"].as_f64().unwrap();
+        assert!((by_call - after).abs() < 0.03 * after, "{by_call} ns, {after} ns by the first fix");
+    }
     if expected.get("effect").is_some() {
         let fixed = format!("{name}-fixed");
-        build(&dir, source, &fixed, &["-DFIXED"]).unwrap();
-        let fixed = explained(&dir, &fixed);
-        assert_eq!(fixed["rounds"], answer["rounds"]);
-        let really = fixed["timed_ns"].as_f64().unwrap();
+        let include = format!("-I{}", programs().join("../../include").display());
+        build(&dir, source, &fixed, &["-DFIXED", &include]).unwrap();
+        let really = match expected.get("policy") {
+            Some(policy) => compared(&dir, policy, &fixed),
+            None => {
+                let with: Vec<&str> =
+                    expected.get("with").map(|w| w.split(',').collect()).unwrap_or_default();
+                let fixed = explained_under(&dir, &with, &fixed);
+                assert_eq!(fixed["rounds"], answer["rounds"]);
+                fixed["timed_ns"].as_f64().unwrap()
+            }
+        };
+        println!("{source}: expected {after} ns, the fixed program takes {really} ns");
         assert!(
             (after - really).abs() < 0.2 * really,
             "expected {after} ns, the fixed program takes {really} ns"
@@ -224,7 +254,8 @@ fn larger_pages_and_one_node_a_socket_have_their_effects() {
         .collect();
     let at = |kind| kinds.iter().position(|k| *k == kind);
     assert_eq!(at("parallel-first-touch"), Some(0), "{kinds:?}");
-    assert!(at("huge-pages") < at("hn-place") && at("hn-place").is_some(), "{kinds:?}");
+    let call = at("hn-distribute");
+    assert!(at("huge-pages") < call && call.is_some() && at("hn-place").is_none(), "{kinds:?}");
     // Two sockets of two nodes each.
     let sockets = machine_with(
         &dir,
@@ -324,18 +355,89 @@ fn what_cannot_be_explained_has_a_reason_and_a_remedy() {
 }
 
 #[test]
-fn a_stripped_program_is_named_by_its_addresses() {
-    let dir = fresh("explain-stripped");
-    if build(&dir, "serial_first_touch.c", "app", &["-s"]).is_none() {
+fn a_program_without_names_is_named_by_its_addresses() {
+    for (option, what) in [("-s", "stripped"), ("-g0", "no-debug-information")] {
+        let dir = fresh(&format!("explain-{what}"));
+        if build(&dir, "serial_first_touch.c", "app", &[option]).is_none() {
+            return;
+        }
+        let answer = explained(&dir, "app");
+        let finding = &answer["findings"][0];
+        let name = finding["variables"][0]["name"].as_str().unwrap();
+        assert!(name.contains("+0x"), "{what}: {name}");
+        assert_eq!(finding["pattern"], "serial-first-touch", "{what}");
+        assert_eq!(finding["fixes"][0]["kind"], "parallel-first-touch", "{what}");
+        assert!(answer["warnings"].to_string().contains("build with -g"), "{what}: {answer:#}");
+    }
+}
+
+/// Threads of the program's own, one of which sets all memory.
+const THREADS: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+enum { N = 1 << 19, T = 4 };
+static double *field;
+static pthread_barrier_t all;
+static void *work(void *of) {
+    long own = (long)of * (N / T);
+    for (int round = 0; round < 6; round++) {
+        for (long i = own; i < own + N / T; i++) field[i] = 0.5 * field[i] + round;
+        pthread_barrier_wait(&all);
+    }
+    return 0;
+}
+int main(void) {
+    pthread_t threads[T];
+    field = malloc(N * sizeof *field);
+    for (long i = 0; i < N; i++) field[i] = i;
+    pthread_barrier_init(&all, 0, T);
+    for (long t = 0; t < T; t++) pthread_create(&threads[t], 0, work, (void *)t);
+    for (int t = 0; t < T; t++) pthread_join(threads[t], 0);
+    return field[N / 2] < 0;
+}
+"#;
+
+#[test]
+fn a_program_without_openmp_is_told_of_its_threads() {
+    let dir = fresh("explain-threads");
+    if crate::support::instrumented(&dir, "app", THREADS).is_none() {
         return;
     }
     let answer = explained(&dir, "app");
     let finding = &answer["findings"][0];
-    let name = finding["variables"][0]["name"].as_str().unwrap();
-    assert!(name.starts_with("app+0x"), "{name}");
-    assert_eq!(finding["pattern"], "serial-first-touch");
-    assert_eq!(finding["fixes"][0]["kind"], "parallel-first-touch");
-    assert!(answer["warnings"].to_string().contains("build with -g"), "{answer:#}");
+    assert_eq!(finding["pattern"], "serial-first-touch", "{answer:#}");
+    let text = finding["fixes"][0]["text"].as_str().unwrap();
+    assert!(text.contains("let each thread set its own part of field first"), "{text}");
+    assert!(!answer.to_string().contains("#pragma"), "there is no OpenMP: {answer:#}");
+}
+
+#[test]
+fn a_static_program_is_explained_by_its_accesses_or_told_how_to_link() {
+    let dir = fresh("explain-static");
+    if plain(&dir, "dynamic", THREADS).is_none() {
+        return;
+    }
+    let cc = Path::new(env!("CARGO_BIN_EXE_homenode")).with_file_name("homenode-cc");
+    let linked =
+        Command::new(cc).current_dir(&dir).args(["-static", "-o", "app", "dynamic.c"]).output().unwrap();
+    let said = String::from_utf8_lossy(&linked.stderr).into_owned();
+    assert!(!linked.status.success() && said.contains("leave -static out"), "{said}");
+    let small = THREADS.replace("1 << 19", "1 << 16").replace("round < 6", "round < 2");
+    std::fs::write(dir.join("small.c"), small).unwrap();
+    let gcc = ["-O1", "-pthread", "-static", "-o", "app", "small.c"];
+    if !Command::new("gcc").current_dir(&dir).args(gcc).output().is_ok_and(|o| o.status.success()) {
+        println!("skipped: there is no static C library");
+        return;
+    }
+    let machine = programs().join("two-nodes.toml");
+    let (status, out, err) = run(&dir, &["explain", "-m", machine.to_str().unwrap(), "--", "./app"]);
+    assert!(err.contains("app is linked statically: nothing can tell of its"), "{err}");
+    if status != Some(0) && err.contains("the emulator") {
+        println!("skipped: no emulator: {err}");
+        return;
+    }
+    assert_eq!(status, Some(0), "{err}");
+    assert!(out.lines().count() > 1 && out.contains("recorded by the emulator"), "{out} {err}");
 }
 
 #[test]

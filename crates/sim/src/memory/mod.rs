@@ -80,6 +80,7 @@ use homenode_model::{
 };
 use homenode_policy::Policy;
 
+use crate::change::Change;
 use crate::collect::{Collect, Collector};
 use crate::stream::{Cause, MemChunk, MemWhat};
 use driver::Told;
@@ -131,6 +132,8 @@ pub struct MemoryOptions {
     pub journal: bool,
     /// Whether to collect what a data set tells ([`Outcome::collected`]), and how.
     pub collect: Option<Collect>,
+    /// What a change of the source does to the accesses; [`crate::run`] applies it.
+    pub change: Option<Arc<Change>>,
 }
 
 impl Default for MemoryOptions {
@@ -144,6 +147,7 @@ impl Default for MemoryOptions {
             plan: None,
             journal: false,
             collect: None,
+            change: None,
         }
     }
 }
