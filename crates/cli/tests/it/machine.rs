@@ -44,5 +44,5 @@ fn a_large_matrix_is_cut_on_the_terminal_only() {
 fn a_wrong_name_is_usage_with_the_nearest() {
     let (status, out, err) = run(&fresh("machine-wrong"), &["machine", "show", "sf51k"]);
     assert_eq!((status, out.as_str()), (Some(2), ""));
-    assert!(err.contains("did you mean `sf15k`?"), "{err}");
+    assert!(err.contains("did you mean 'sf15k'?"), "{err}");
 }
