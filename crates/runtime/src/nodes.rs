@@ -2,12 +2,14 @@
 //! because system calls take these. The launcher passes [`Nodes::machine`] to the library in the
 //! program ([`crate::driver::Machine`]).
 
-use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use homenode_model::{Bytes, NodeId};
+use homenode_sys::affinity::{self, CpuSet};
+use homenode_sys::file::File;
 use homenode_wire::settings;
 
 /// Where Linux lists its nodes, a folder each.
@@ -19,11 +21,16 @@ const REMOTE: u64 = 20;
 const LOCAL: u64 = 10;
 
 /// A folder for each thread of this process.
-const TASKS: &str = "/proc/self/task";
+const TASKS: &CStr = c"/proc/self/task";
 /// The line of a status with the CPUs that a thread may run on.
 const ALLOWED: &str = "Cpus_allowed_list";
 /// CPUs that this process may use, as it was started.
-static REMEMBERED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+static REMEMBERED: Mutex<CpuSet> = Mutex::new(CpuSet::NONE);
+
+/// The numbers of a line of a status; `None`: it has no such line.
+fn allowed(status: &str, field: &str) -> Option<Vec<u32>> {
+    status.lines().find_map(|line| line.strip_prefix(field)).map(numbers_of)
+}
 
 /// The numbers behind the name of a status line.
 fn numbers_of(rest: &str) -> Vec<u32> {
@@ -57,11 +64,13 @@ impl Nodes {
 
     /// The nodes in `folder`, for a process whose `/proc/PID/status` is `status`.
     pub fn at(folder: &Path, status: &str) -> Self {
-        let allowed = |field: &str| {
-            let line = status.lines().find_map(|l| l.strip_prefix(field));
-            line.map(numbers_of)
-        };
-        let (cpus, mems) = (allowed(ALLOWED), allowed("Mems_allowed_list"));
+        let cpus = allowed(status, ALLOWED).map_or(CpuSet::ALL, CpuSet::of);
+        Self::with_cpus(folder, status, &cpus)
+    }
+
+    /// The same for these CPUs.
+    fn with_cpus(folder: &Path, status: &str, cpus: &CpuSet) -> Self {
+        let mems = allowed(status, "Mems_allowed_list");
         let online = read(folder, "online").map_or_else(|| vec![0], |t| numbers(&t));
         let mut hidden = Vec::new();
         let mut nodes = vec![Node::default(); online.iter().max().map_or(1, |n| *n as usize + 1)];
@@ -69,7 +78,7 @@ impl Nodes {
             let at = folder.join(format!("node{n}"));
             let node = &mut nodes[*n as usize];
             let all = read(&at, "cpulist").map_or_else(Vec::new, |t| numbers(&t));
-            node.cpus = all.iter().copied().filter(|c| cpus.as_ref().is_none_or(|l| l.contains(c))).collect();
+            node.cpus = all.iter().copied().filter(|cpu| cpus.has(*cpu)).collect();
             if mems.as_ref().is_none_or(|l| l.contains(n)) {
                 let meminfo = read(&at, "meminfo").unwrap_or_default();
                 (node.memory, node.free) = (amount(&meminfo, "MemTotal:"), amount(&meminfo, "MemFree:"));
@@ -107,35 +116,22 @@ impl Nodes {
     /// could use when [`Nodes::remember`] was called: programs bind their first thread.
     pub fn of_process() -> Self {
         let own = fs::read_to_string(STATUS).unwrap_or_default();
-        let tasks = fs::read_dir(TASKS).into_iter().flatten().flatten();
-        let threads = tasks.filter_map(|t| fs::read_to_string(t.path().join("status")).ok());
-        let known = REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::of_threads(Path::new(NODES), &own, threads, &known)
+        // Nothing of this takes the program's heap, which may lie beside the array to be placed.
+        let mut cpus = *REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut add = |thread| affinity::of_thread(thread).iter().for_each(|set| cpus.add(set));
+        add(0);
+        if let Ok(tasks) = File::folder(TASKS) {
+            let _ = tasks.entries(|task| {
+                task.to_str().ok().and_then(|t| t.parse().ok()).into_iter().for_each(&mut add);
+                true
+            });
+        }
+        Self::with_cpus(Path::new(NODES), &own, &cpus)
     }
 
     /// CPUs that this process may use, whatever its threads are bound to later.
     pub fn remember(cpus: impl IntoIterator<Item = u32>) {
-        REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner).extend(cpus);
-    }
-
-    fn of_threads(
-        folder: &Path,
-        own: &str,
-        threads: impl Iterator<Item = String>,
-        known: &BTreeSet<u32>,
-    ) -> Self {
-        let mut cpus = known.clone();
-        for status in threads.chain([own.to_owned()]) {
-            let line = status.lines().find_map(|l| l.strip_prefix(ALLOWED));
-            cpus.extend(line.map(numbers_of).unwrap_or_default());
-        }
-        let others: Vec<&str> = own.lines().filter(|l| !l.starts_with(ALLOWED)).collect();
-        let mut status = others.join("\n");
-        if !cpus.is_empty() {
-            let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
-            status = format!("{status}\n{ALLOWED}:\t{}\n", cpus.join(","));
-        }
-        Self::at(folder, &status)
+        REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner).add(&CpuSet::of(cpus));
     }
 
     /// As [`Nodes::here`], with the CPUs that the process's first thread may not run on.
@@ -317,15 +313,21 @@ mod tests {
     #[test]
     fn cpus_are_the_processs_and_not_its_first_threads() {
         let dir = machine("threads", &[(0, "0-1", 100, "10 21"), (1, "2-3", 200, "21 10")]);
-        let first = "Cpus_allowed_list:\t0\nMems_allowed_list:\t0-1\n";
-        let of = |threads: &[&str], known: &[u32]| {
-            let threads = threads.iter().map(|cpus| format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n"));
-            let nodes = Nodes::of_threads(&dir, first, threads, &known.iter().copied().collect());
+        let status = "Cpus_allowed_list:\t0\nMems_allowed_list:\t0-1\n";
+        let of = |cpus: &[u32]| {
+            let nodes = Nodes::with_cpus(&dir, status, &CpuSet::of(cpus.iter().copied()));
             [0, 1].map(|n| nodes.cpus(NodeId(n)).to_vec())
         };
-        assert_eq!(of(&[], &[]), [vec![0], vec![]]);
-        assert_eq!(of(&["1", "2"], &[]), [vec![0, 1], vec![2]]);
-        assert_eq!(of(&["0"], &[0, 1, 3]), [vec![0, 1], vec![3]]);
+        assert_eq!(of(&[0]), [vec![0], vec![]]);
+        assert_eq!(of(&[0, 1, 3]), [vec![0, 1], vec![3]]);
+        // Another thread's CPUs count although this one is bound.
+        let cpus = || -> Vec<u32> { Nodes::of_process().nodes.into_iter().flat_map(|n| n.cpus).collect() };
+        let (before, all) = (affinity::get().unwrap(), cpus());
+        let other = std::thread::spawn(|| std::thread::sleep(std::time::Duration::from_secs(1)));
+        affinity::set(&CpuSet::of(before.iter().take(1))).unwrap();
+        assert_eq!(cpus(), all);
+        affinity::set(&before).unwrap();
+        other.join().unwrap();
         assert!(Nodes::of_process().with_memory() > 0);
         fs::remove_dir_all(dir).unwrap();
     }

@@ -36,6 +36,16 @@ impl CpuSet {
         (0..MOST as u32).filter(|c| self.0[*c as usize / 64] >> (c % 64) & 1 == 1)
     }
 
+    /// Adds the CPUs of another set.
+    pub fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(word, more)| *word |= more);
+    }
+
+    /// Whether the set has this CPU.
+    pub fn has(&self, cpu: u32) -> bool {
+        self.0.get(cpu as usize / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
+    }
+
     /// Whether the set has no CPU.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|w| *w == 0)
@@ -53,10 +63,18 @@ impl fmt::Debug for CpuSet {
 /// # Errors
 /// `EINVAL` on a machine with more than [`MOST`] CPUs.
 pub fn get() -> Result<CpuSet> {
+    of_thread(0)
+}
+
+/// The CPUs that a thread may run on, by the kernel's number of the thread; 0: the caller.
+///
+/// # Errors
+/// As [`get`], and `ESRCH` if there is no such thread.
+pub fn of_thread(thread: i32) -> Result<CpuSet> {
     let mut set = CpuSet::NONE;
     let (at, bytes) = (set.0.as_mut_ptr() as usize, size_of_val(&set.0));
-    // SAFETY: writes at most the given number of bytes; 0 is the calling thread.
-    let r = unsafe { raw(libc::SYS_sched_getaffinity, [0, bytes, at, 0, 0, 0]) };
+    // SAFETY: writes at most the given number of bytes.
+    let r = unsafe { raw(libc::SYS_sched_getaffinity, [thread as usize, bytes, at, 0, 0, 0]) };
     check("sched_getaffinity", Span::EMPTY, r).map(|_| set)
 }
 

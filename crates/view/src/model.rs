@@ -231,7 +231,7 @@ impl TimeModel {
         }
         let shown = &all[columns.first.min(all.len())..(columns.first + columns.intervals).min(all.len())];
         let end = shown.iter().map(|i| i.end_ns.0).max().unwrap_or(0);
-        let end_ns = end.max(begin_ns.last().copied().unwrap_or(0) + 1);
+        let end_ns = end.max(begin_ns.last().copied().unwrap_or(0).saturating_add(1));
         Self { intervals: columns.intervals, shift: columns.shift, begin_ns, end_ns, timed, iteration }
     }
 }
