@@ -114,7 +114,13 @@ mod tests {
         assert!(is_own(kept) && !is_own(low) && !is_own(-1));
         assert!(next_own(kept) == Some(kept) && next_own(0).is_some_and(|fd| fd <= kept));
         close(kept);
-        assert!(!is_own(kept));
         close(low);
+        // Another test may get the number at once, so once in a hundred tries must do.
+        let is_forgotten = |_| {
+            let kept = keep(made());
+            close(kept);
+            !is_own(kept)
+        };
+        assert!((0..100).any(is_forgotten));
     }
 }
