@@ -45,14 +45,17 @@ sources=(kernels/heat/main.c)
 for name in dense fourier memory options report nas_random pairs places no_homenode; do
     sources+=("kernels/common/$name.c")
 done
-gcc -O2 -g1 -fopenmp -std=c11 -Ikernels/common -Iinclude -o "$work/heat" "${sources[@]}" -lm -ldl
+gcc -O2 -g -fopenmp -std=c11 -Ikernels/common -Iinclude -o "$work/heat" "${sources[@]}" -lm -ldl
+heat="./heat --size 1024 --iterations 40 --threads 4 --init serial"
+# An emulated CPU takes milliseconds to touch an armed page, so the default budget would not do.
+budget="--budget 90%+100s"
 cat >"$work/script" <<SCRIPT
 set -e
 export HOMES_OF=heat LD_PRELOAD=$work/homes.so
-HOMES=without ./heat --size 1024 --iterations 40 --threads 4 --init serial >/dev/null
-HOMES=with $here/$homenode run --budget 90%+100s -- ./heat --size 1024 --iterations 40 --threads 4 --init serial
+HOMES=without $heat >/dev/null
+HOMES=with $here/$homenode run $budget -- $heat
 SCRIPT
-printf '\n$ homenode lab run -- sh -c "./heat --init serial; homenode run -- ./heat --init serial"\n\n'
+printf '\n$ homenode lab run -- sh -c "%s; homenode run %s -- %s"\n\n' "$heat" "$budget" "$heat"
 (cd "$work" && "$here/$homenode" lab run --accel tcg --mem 192M --numa-balancing off --thp never --env OMP_PROC_BIND=true \
     --env OMP_PLACES=threads --with "$here/$homenode" --with "$here/target/release/libhomenode.so" -- sh script)
 # A line an array: when, bytes, number, address, offset, then node and pages in turns.
