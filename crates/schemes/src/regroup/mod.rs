@@ -124,12 +124,11 @@ pub fn regroup(
     progress.finish();
     let summary = copy.finish()?;
     if summary.executions == 0 {
-        let why = summary.left.keys().next().map_or("it has none", |why| why.why());
-        return Err(Error::usage(format!(
-            "{} has no dynamic loop that can be dealt anew: {why}",
-            from.path.display()
-        ))
-        .hint(
+        let program = from.meta.command.join(" ");
+        let why = summary.left.keys().next().map_or("it has no chunk of a loop", |why| why.why());
+        return Err(Error::usage(format!("'{program}' has no dynamic loop that can be dealt anew"))
+            .tried(format!("read {}: {why}", from.path.display()))
+            .hint(
             "loops with schedule(dynamic), (guided) or (runtime) are recorded chunk by chunk; static ones are not: \
              build the loop with schedule(runtime) and record with OMP_SCHEDULE=dynamic,N",
         ));
