@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use homenode_dataset::foreign::clean;
-use homenode_dataset::tables::{Cause, Migration, MoveOutcome, Node, Object};
+use homenode_dataset::tables::{Access, Cause, Interval, Migration, MoveOutcome, Node, Object};
 use homenode_dataset::{Basis, Dataset};
 use homenode_model::{Bytes, NodeId, Ns, ObjectId};
 use homenode_report::objects::{NodeAmount, NodePages, ObjectReport};
@@ -172,10 +172,35 @@ impl From<&ObjectReport> for ObjectLine {
     }
 }
 
+/// The sums since the start, from the tables of a recording with an end.
+fn sums(set: &Dataset, report: &Report) -> Pulse {
+    let mut all = Pulse { intervals: set.rows::<Interval>().count() as u64, ..Pulse::default() };
+    all.time_ns = report.summary.ended.as_ref().map_or(0, |ended| ended.elapsed_ns);
+    all.iterations = report.summary.iterations.as_ref().map_or(0, |i| i.count);
+    for access in set.rows::<Access>() {
+        let seen = access.tally.seen();
+        all.sightings = all.sightings.saturating_add(seen);
+        if access.node != access.home {
+            all.remote = all.remote.saturating_add(seen);
+        }
+    }
+    for moves in report.objects.iter().filter_map(|o| o.moves.as_ref()) {
+        all.moved = all.moved.saturating_add(moves.pages);
+        all.refused = all.refused.saturating_add(moves.refused);
+    }
+    if let Some(cost) = &report.summary.own_cost {
+        (all.own_ns, all.cpu_ns) = (cost.own_ns.0, cost.cpu_ns.0);
+    }
+    all
+}
+
 impl Glance {
-    /// Takes over what the tables tell.
+    /// Takes over what the tables tell. After the program's end, these are the sums, too.
     pub fn read(&mut self, set: &Dataset) {
         let report = Report::of(set);
+        if self.state == State::Ended {
+            self.pulse = Some(sums(set, &report));
+        }
         self.unit = Some(report.summary.remote.of);
         self.basis = report.summary.accesses.basis();
         self.pretended = report.summary.pretended;

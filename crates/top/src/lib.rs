@@ -4,7 +4,7 @@
 //!
 //! | step | module |
 //! |---|---|
-//! | which recording a process writes, and what the kernel tells of a process without one | [`process`] |
+//! | the recording that a process writes, or what the kernel says of the process | [`process`] |
 //! | whether a process lives | [`alive`] |
 //! | read a recording again and again while it grows | [`watch`] |
 //! | what is shown at one moment, as data and as JSON | [`glance`] |

@@ -142,8 +142,7 @@ impl Watch {
     }
 }
 
-/// What a recording says when it has its end: without the sums since the start, which go with the
-/// streams.
+/// What a recording says when it has its end.
 pub fn last(recording: &Path, before: &Glance) -> Glance {
     let mut glance = Glance { now: None, state: State::Ended, ..before.clone() };
     if let Ok(set) = Dataset::open(recording) {

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use homenode_dataset::Dataset;
 use homenode_error::{Context as _, Error, Result};
 use homenode_top::display::COLUMNS;
 use homenode_top::output::Output;
@@ -21,6 +20,7 @@ use crate::args::run::LiveArgs;
 use crate::args::top::{Looked, TopArgs};
 use crate::exit::Exit;
 use crate::interrupt::{Interrupt, Second};
+use crate::open::data_set;
 use crate::output::{say, terminal_width};
 
 /// How pictures look.
@@ -41,7 +41,7 @@ impl TopArgs {
             },
             Looked::Recording(recording) => {
                 // What is no recording is found out now.
-                Dataset::open(&recording).context(|| format!("cannot look at {}", recording.display()))?;
+                data_set(&recording, "look at")?;
                 let (command, notes) = (String::new(), Vec::new());
                 self.watch(Watch { recording, command, notes, process: None })
             }

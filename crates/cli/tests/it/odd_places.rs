@@ -94,7 +94,7 @@ fn a_temporary_folder_that_is_missing_or_full_is_named() {
 }
 
 /// Commands that read the recording behind them.
-const READERS: [&[&str]; 11] = [
+const READERS: [&[&str]; 12] = [
     &["show"],
     &["show", "--map"],
     &["rec", "check"],
@@ -106,6 +106,7 @@ const READERS: [&[&str]; 11] = [
     &["compare"],
     &["plan", "-m", "2s-xeon", "-o", "out"],
     &["view", "-o", "out.html"],
+    &["top"],
 ];
 
 #[test]

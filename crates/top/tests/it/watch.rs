@@ -11,7 +11,7 @@ use homenode_dataset::{Basis, Ended, Kind, Meta, Writer};
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 use homenode_top::display::End;
 use homenode_top::glance::Glance;
-use homenode_top::{Display, Form, Shown, State, Watch};
+use homenode_top::{Display, Form, Shown, State, Watch, watch};
 use homenode_wire::facts::Origin;
 use homenode_wire::live::{self as wire, BUFFER, Cause, IntervalNo, IterationNo, Live, ObjectNo, Pages};
 
@@ -155,6 +155,18 @@ fn what_is_recorded_is_shown_until_the_end() {
     let last: serde_json::Value = serde_json::from_str(last.lines().last().unwrap()).unwrap();
     assert_eq!((last["state"].as_str(), last["now"].is_null()), (Some("ended"), true));
     watching.join().unwrap();
+}
+
+/// As `homenode show` prints the sums of this recording.
+#[test]
+fn the_last_sums_are_those_of_the_whole_recording() {
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dataset/v1");
+    // A program of less than a second ends before anybody has looked.
+    let last = watch::last(&recording, &Glance::default());
+    let sums = last.pulse.unwrap();
+    assert_eq!((last.state, sums.time_ns, sums.iterations), (State::Ended, 92_824_479, 8));
+    assert_eq!((sums.moved, sums.sightings, sums.remote), (416, 35_045_230, 6_089_294));
+    assert_eq!((sums.own_ns, sums.cpu_ns), (464_122, 92_824_479));
 }
 
 #[test]
