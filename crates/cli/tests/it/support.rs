@@ -41,6 +41,23 @@ pub fn run(dir: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     outcome(&homenode(dir).args(words).output().unwrap())
 }
 
+/// A program that runs for as long as the file `go` is there, at most two minutes, and ends with 7.
+pub const WAITS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+    double *grid = malloc(sizeof *grid << 18);
+    for (int round = 0; round < 12000 && access("go", F_OK) == 0; round++) {
+#pragma omp parallel for
+        for (int i = 0; i < 1 << 18; i++) grid[i] += i;
+        usleep(10000);
+    }
+    puts("the program's own line");
+    return grid[3] >= 0 ? 7 : 1;
+}
+"#;
+
 /// Requires files of this profile's build, which cargo does not make for a test: commands and
 /// libraries that programs under test run or load.
 ///

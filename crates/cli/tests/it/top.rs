@@ -5,27 +5,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{fresh, homenode, plain, run};
+use crate::support::{WAITS, fresh, homenode, plain, run};
 
 /// As long as a busy machine takes.
 const LONG: Duration = Duration::from_secs(120);
-
-/// Runs for as long as its file is there, at most two minutes; ends with 7.
-const WAITS: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-int main(void) {
-    double *grid = malloc(sizeof *grid << 18);
-    for (int round = 0; round < 12000 && access("go", F_OK) == 0; round++) {
-#pragma omp parallel for
-        for (int i = 0; i < 1 << 18; i++) grid[i] += i;
-        usleep(10000);
-    }
-    puts("the program's own line");
-    return grid[3] >= 0 ? 7 : 1;
-}
-"#;
 
 /// A process that does nothing, ended with the test.
 struct Sleeps(Child);

@@ -3,13 +3,13 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use homenode_dataset::Writer;
 use homenode_dataset::synthetic::Spec;
 use homenode_model::Bytes;
 
-use crate::support::{fresh, homenode, instrumented, plain, run};
+use crate::support::{WAITS, fresh, homenode, instrumented, plain, run};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
@@ -49,6 +49,24 @@ fn what_cannot_be_written_or_read_is_told() {
     assert!(!dir.join("report.html").exists());
 }
 
+/// The whole answer of the server at `host`, with its head.
+fn get(host: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Ends a server as Ctrl-C does. Returns what it said on its standard error, if that is a pipe.
+fn interrupted(mut server: Child) -> String {
+    assert!(Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap().success());
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    let mut said = String::new();
+    server.stderr.take().into_iter().for_each(|mut pipe| drop(pipe.read_to_string(&mut said)));
+    said
+}
+
 #[test]
 fn the_server_prints_where_it_is_and_ends_with_ctrl_c() {
     let dir = fresh("view-server");
@@ -63,18 +81,10 @@ fn the_server_prints_where_it_is_and_ends_with_ctrl_c() {
     let (port, path) = rest.split_once('/').unwrap();
     let tunnel = lines.next().unwrap().unwrap();
     assert!(tunnel.contains(&format!("ssh -L {port}:127.0.0.1:{port} ")), "{tunnel}");
-    let get = |path: &str| {
-        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
-        write!(stream, "GET /{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    };
+    let get = |path: &str| get(&format!("127.0.0.1:{port}"), path);
     assert!(get(path).starts_with("HTTP/1.1 200 OK"));
     assert!(get("").starts_with("HTTP/1.1 403 Forbidden"));
-    let killed = Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    assert_eq!(server.wait().unwrap().code(), Some(0));
+    interrupted(server);
 }
 
 #[test]
@@ -93,16 +103,8 @@ fn without_a_browser_the_address_is_enough() {
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
     let url = lines.next().unwrap().unwrap();
     let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK"));
-    let killed = Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    assert_eq!(server.wait().unwrap().code(), Some(0));
-    let mut err = String::new();
-    server.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert!(get(address, path).starts_with("HTTP/1.1 200 OK"));
+    let err = interrupted(server);
     assert_eq!(err, "", "it is nobody's error");
 }
 
@@ -128,13 +130,8 @@ fn a_full_disk_leaves_the_page_and_no_file() {
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
     let url = lines.next().unwrap().unwrap();
     let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
-    let get = |what: &str| {
-        let mut stream = TcpStream::connect(address).unwrap();
-        write!(stream, "GET /{path}{what} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
-    };
+    let get =
+        |what: &str| get(address, &format!("{path}{what}")).split_once("\r\n\r\n").unwrap().1.to_owned();
     let begun = std::time::Instant::now();
     let done = || {
         let progress: serde_json::Value = serde_json::from_str(&get("api/progress")).unwrap();
@@ -147,11 +144,7 @@ fn a_full_disk_leaves_the_page_and_no_file() {
     let model: serde_json::Value = serde_json::from_str(&get("api/model")).unwrap();
     assert!(model["objects"].as_array().unwrap().len() > 5);
     assert!(model["findings"]["answer"][0].is_string(), "what to change is looked for, too");
-    let killed = Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    assert_eq!(server.wait().unwrap().code(), Some(0));
-    let mut err = String::new();
-    server.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    let err = interrupted(server);
     assert!(err.contains("view.pyramid cannot be written"), "{err}");
     let left: Vec<_> = std::fs::read_dir(dir.join("r")).unwrap().map(|e| e.unwrap().file_name()).collect();
     let of_pyramid = |n: &std::ffi::OsString| n.to_string_lossy().starts_with("view.pyramid");
@@ -244,23 +237,6 @@ fn two_recordings_on_one_page() {
     assert!(status == Some(2) && err.contains("there is no recording next-touch"), "{err}");
 }
 
-/// Runs for as long as its file is there, at most two minutes; ends with 7.
-const WAITS: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-int main(void) {
-    double *grid = malloc(sizeof *grid << 18);
-    for (int round = 0; round < 12000 && access("go", F_OK) == 0; round++) {
-#pragma omp parallel for
-        for (int i = 0; i < 1 << 18; i++) grid[i] += i;
-        usleep(10000);
-    }
-    puts("the program's own line");
-    return grid[3] >= 0 ? 7 : 1;
-}
-"#;
-
 #[test]
 fn a_run_shows_itself_and_ends_as_the_program_does() {
     let dir = fresh("view-run");
@@ -276,13 +252,7 @@ fn a_run_shows_itself_and_ends_as_the_program_does() {
     let url = lines.next().unwrap().unwrap();
     let url = url.strip_prefix("homenode: http://").unwrap().to_owned();
     let (host, path) = url.split_once('/').unwrap();
-    let get = |what: &str| {
-        let mut stream = TcpStream::connect(host).unwrap();
-        write!(stream, "GET /{path}{what} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
-    };
+    let get = |what: &str| get(host, &format!("{path}{what}")).split_once("\r\n\r\n").unwrap().1.to_owned();
     let until = |holds: &dyn Fn(&serde_json::Value) -> bool| {
         let begun = std::time::Instant::now();
         loop {
