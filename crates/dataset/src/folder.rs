@@ -1,7 +1,7 @@
 //! A data set in a folder: `dataset.json` and `tables/NAME.hntable`.
 
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -123,7 +123,13 @@ impl Dataset {
         if !Self::has_meta(path) {
             return match Form::at(path) {
                 Some(form) => upgrade::open(path, form),
-                None => Err(not(format!("it has no {META}"))),
+                None => match fs::symlink_metadata(path.join(META)) {
+                    // The folder is at fault, not the file.
+                    Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+                        Err(DatasetError::io("look into the folder", path)(e))
+                    }
+                    _ => Err(not(format!("it has no {META}"))),
+                },
             };
         }
         let file = path.join(META);

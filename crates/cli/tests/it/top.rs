@@ -149,7 +149,7 @@ fn what_cannot_be_shown_is_told() {
     assert_eq!((status, out.as_str()), (Some(2), ""));
     assert!(err.contains("there is no process 4294967295") && err.contains("help: "), "{err}");
     let (status, _, err) = run(&dir, &["top", "nothing.hnrec"]);
-    assert!(status == Some(125) && err.contains("nothing.hnrec"), "{err}");
+    assert!(status == Some(2) && err.contains("nothing.hnrec"), "{err}");
     let (status, _, err) = run(&dir, &["top"]);
     assert!(status == Some(2) && err.contains("nothing to look at"), "{err}");
     let (status, _, err) = run(&dir, &["top", "--", "./no-such-program"]);
