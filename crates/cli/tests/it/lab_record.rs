@@ -306,15 +306,15 @@ fn the_same_each_time(name: &str, times: u32) {
             let blocks = blocks(&out);
             let set = Dataset::open(&recording).unwrap();
             assert_eq!(counted(&set, &blocks), expected(&blocks), "{err}");
-            // Here the kernel adds little to it: 4 to 15 %, by where it puts its own pages, so by
-            // the length of the folder's name, too.
+            // The kernel adds to it: 0.5 to 38 % with 30 lengths of the folder's name, because they
+            // decide where the kernel puts its own pages.
             let busiest = busiest(&String::from_utf8_lossy(&files[OsStr::new("lab.json")]));
             assert_eq!(
                 (busiest["busiest"].as_str(), busiest["from"].as_u64()),
                 (Some("controller"), Some(3))
             );
             let busy = busiest["busy_ps"].as_u64().unwrap();
-            assert!((CONTROLLER_3..CONTROLLER_3 * 5 / 4).contains(&busy), "{busiest}");
+            assert!((CONTROLLER_3..CONTROLLER_3 * 2).contains(&busy), "{busiest}");
             first = Some(files);
         } else {
             let first = first.as_ref().unwrap();
