@@ -35,6 +35,8 @@ pub struct Recorder {
     flushing: AtomicBool,
     /// Whether the log is closed or about to be.
     closed: AtomicBool,
+    /// Whether the log has its end.
+    ended: AtomicBool,
     /// `None` after the thread has ended.
     framer: Option<Framer>,
     fd: i32,
@@ -89,6 +91,7 @@ impl Recorder {
             gate: AtomicUsize::new(0),
             flushing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             framer: Some(Framer::new()),
             fd: -1,
             last_tick: 0,
@@ -106,16 +109,18 @@ impl Recorder {
             dropped: 0,
             told_lines: 0,
         }));
+        let index = state::number()?;
         // SAFETY: just made; nobody else knows it before it is registered, and then only its
         // atomics and its filter.
         unsafe {
-            (*thread).index = state::register(thread)?;
-            (*thread).who = Who::new((*thread).index, 0);
-            (*thread).fd = open_log((*thread).index);
+            (*thread).index = index;
+            (*thread).who = Who::new(index, 0);
+            (*thread).fd = open_log(index);
             if (*thread).fd < 0 {
                 state::switch_off("stopped: cannot create a thread's log");
                 return None;
             }
+            state::register(index, thread);
             (*thread).look_around();
         }
         Some(thread)
@@ -456,6 +461,7 @@ impl Recorder {
 
     /// Writes out the rest and the closing marks. The thread itself calls it, or a thread that
     /// exits the process while this one may still run. The first caller does it, and gets true.
+    /// Other callers wait for it, because the process may end when they go on.
     ///
     /// # Safety
     /// `thread` is registered.
@@ -463,19 +469,14 @@ impl Recorder {
         // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours.
         // The owner may append to the buffer behind `n`, which is not read.
         unsafe {
-            // Other callers have nothing to wait for: the lock is never released then.
             if (*thread).closed.swap(true, Ordering::AcqRel) {
+                state::wait_until(|| (*thread).ended.load(Ordering::Acquire));
                 return false;
             }
-            let flushing = &(*thread).flushing;
-            let mut spins = 0u32;
-            while flushing.swap(true, Ordering::Acquire) {
-                spins += 1;
-                if spins > 100_000 {
-                    (*thread).closed.store(false, Ordering::Release);
-                    return false;
-                }
-                libc::sched_yield();
+            // The lock is never released.
+            if !state::wait_until(|| !(*thread).flushing.swap(true, Ordering::Acquire)) {
+                (*thread).closed.store(false, Ordering::Release);
+                return false;
             }
             let errno = process::errno();
             let n = (*thread).used.load(Ordering::Acquire) & !APPENDING;
@@ -495,6 +496,7 @@ impl Recorder {
             let m = mark_words(&Mark::ThreadEnd { reason }, 0, &mut end);
             words[n..n + m].copy_from_slice(&end[..m]);
             (*thread).write_out(0, &words[..n + m]);
+            (*thread).ended.store(true, Ordering::Release);
             process::set_errno(errno);
             true
         }

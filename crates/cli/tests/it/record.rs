@@ -40,6 +40,28 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// Threads that nobody waits for begin and end while the program ends.
+const LATE: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+static long cells[64];
+static void *count(void *cell) {
+    for (int i = 0; i < 100; i++) ++*(long *)cell;
+    return NULL;
+}
+int main(void) {
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    for (int i = 0; i < 64; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, &detached, count, &cells[i])) return 1;
+    }
+    puts("ended");
+    return 0;
+}
+"#;
+
 fn read(dir: &Path, name: &str) -> Recording {
     Recording::open(&dir.join(name)).unwrap()
 }
@@ -70,6 +92,20 @@ fn a_program_runs_as_ever_and_leaves_a_recording() {
     let (status, out, _) = run(&dir, &["rec", "check", "loop-1.hnrec", "--json"]);
     assert_eq!(status, Some(0), "{out}");
     assert!(out.contains("\"homenode/rec-check/1\"") && out.contains("loop-1.hnrec: whole"), "{out}");
+}
+
+/// A recorder that did not wait for these threads' logs left a recording without an end in one run
+/// of two.
+#[test]
+fn threads_that_outlive_main_have_whole_logs() {
+    let dir = fresh("record-late");
+    let Some(_) = instrumented(&dir, "late", LATE) else { return };
+    for n in 1..=12 {
+        let (status, out, err) = run(&dir, &["record", "--", "./late"]);
+        assert_eq!((status, out.as_str()), (Some(0), "ended\n"), "{err}");
+        let (status, out, err) = run(&dir, &["rec", "check", &format!("late-{n}.hnrec")]);
+        assert_eq!(status, Some(0), "{out}{err}");
+    }
 }
 
 #[test]
