@@ -80,8 +80,8 @@ pub enum MemWhat {
     Sync(Sync),
     /// A mark, passed through.
     Mark(Mark),
-    /// Extra time spent in cache levels behind the first since the last item (hits there), in
-    /// picoseconds.
+    /// Latencies of hits in cache levels behind the first since the last item, added up, in
+    /// picoseconds. Stage 3 lets them overlap.
     CacheTime(homenode_model::Ps),
 }
 

@@ -6,8 +6,10 @@
 //! beyond its own, so that where a stream is cut into chunks never shows in the result. What it
 //! models:
 //!
-//! - **Computing**: a tick takes [`Core::access`](homenode_model::Core), a hit behind the first
-//!   cache what stage 2 says.
+//! - **Computing**: a tick takes [`Core::access`](homenode_model::Core).
+//! - **Hits behind the first cache** take what stage 2 says. A CPU with several accesses
+//!   outstanding has as many of these hits under way, too, and computes meanwhile: a core's miss
+//!   buffers serve them as they serve accesses to memory.
 //! - **Latency**: an access to main memory takes the matrix entry (toucher's node, page's home) and
 //!   what it queues. A coherence miss is an access to the home; that the owner of the line may lie
 //!   elsewhere is not modelled.
@@ -64,7 +66,7 @@ pub(crate) mod testing;
 mod tests;
 mod thread;
 mod turns;
-mod window;
+pub(crate) mod window;
 
 pub use outcome::{Counts, IterationMark, LatencySums, Migration, Outcome, RegionTime, ThreadTime};
 pub(crate) use pages::MAX_PAGES;

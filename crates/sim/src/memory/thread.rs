@@ -4,7 +4,7 @@ use homenode_model::{NodeId, Ps, Ticks};
 
 use super::outcome::ThreadTime;
 use super::streams::Streams;
-use super::window::Window;
+use super::window::{SinceItem, Window};
 use crate::stream::{MemItem, MemWhat};
 use homenode_order::step::Mark;
 
@@ -57,6 +57,7 @@ pub(super) struct Thread {
     /// Items from `at` on are still to be done.
     items: Vec<MemItem>,
     at: usize,
+    since: SinceItem,
 }
 
 impl Thread {
@@ -79,6 +80,7 @@ impl Thread {
             tick: Ticks::ZERO,
             items: Vec::new(),
             at: 0,
+            since: SinceItem::default(),
         }
     }
     /// Adds `items` to what it has to do.
@@ -109,9 +111,10 @@ impl Thread {
             let computed = (item.tick - self.tick).0.saturating_mul(access);
             self.tick = self.tick.max(item.tick);
             self.compute(computed);
+            self.since.computed(computed);
             match item.what {
                 MemWhat::CacheTime(extra) => {
-                    self.compute(extra.0);
+                    self.since.hits(extra.0);
                     self.at += 1;
                     continue;
                 }
@@ -123,8 +126,11 @@ impl Thread {
                 MemWhat::Access { .. }
                 | MemWhat::Touch { .. }
                 | MemWhat::RegionTouch { .. }
-                | MemWhat::Mark(Mark::Alloc { .. } | Mark::Free { .. }) => {}
-                MemWhat::Sync(_) | MemWhat::Mark(_) => self.drain(),
+                | MemWhat::Mark(Mark::Alloc { .. } | Mark::Free { .. }) => self.wait_for_hits(),
+                MemWhat::Sync(_) | MemWhat::Mark(_) => {
+                    self.wait_for_hits();
+                    self.drain();
+                }
             }
             self.state = State::Ready;
             return self.now;
@@ -136,6 +142,12 @@ impl Thread {
     fn compute(&mut self, time: u64) {
         self.now = self.now.saturating_add(time);
         self.busy = self.busy.saturating_add(time);
+    }
+    /// Waits for hits in the caches since the last item, beyond what it computed.
+    #[inline]
+    fn wait_for_hits(&mut self) {
+        let waits = self.since.waits(self.window.outstanding());
+        self.compute(waits);
     }
     /// Waits for all accesses under way.
     #[inline]

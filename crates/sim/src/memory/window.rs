@@ -13,11 +13,46 @@ pub(super) struct Window {
     outstanding: usize,
 }
 
+/// What a thread did since its last item that others can notice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SinceItem {
+    computed: u64,
+    hits: u64,
+}
+
+impl SinceItem {
+    /// It computed so long.
+    #[inline]
+    pub(crate) const fn computed(&mut self, time: u64) {
+        self.computed = self.computed.saturating_add(time);
+    }
+    /// It had hits in caches behind the first, which take so long one after the other.
+    #[inline]
+    pub(crate) const fn hits(&mut self, latencies: u64) {
+        self.hits = self.hits.saturating_add(latencies);
+    }
+    /// How long it waited for these hits beyond its computing; then all begins anew. A CPU that
+    /// waits for every access waits for each hit. Any other has up to `outstanding` of them under
+    /// way, and computes.
+    #[inline]
+    pub(crate) fn waits(&mut self, outstanding: u64) -> u64 {
+        let Self { computed, hits } = std::mem::take(self);
+        match outstanding {
+            0 | 1 => hits,
+            n => hits.div_ceil(n).saturating_sub(computed),
+        }
+    }
+}
+
 impl Window {
     /// `outstanding` from 1 up; 1 is a CPU that waits for every access.
     pub(super) fn new(outstanding: u32) -> Self {
         let outstanding = outstanding.max(1) as usize;
         Self { done: vec![0; outstanding.next_power_of_two()].into(), head: 0, len: 0, outstanding }
+    }
+    #[inline]
+    pub(super) const fn outstanding(&self) -> u64 {
+        self.outstanding as u64
     }
     /// An access issued at `now` is done at `done`; when may the thread go on?
     #[inline]

@@ -10,6 +10,7 @@ use super::epoch::Epoch;
 use super::path::{Path, Way};
 use super::search::Search;
 use crate::memory::streams::Streams;
+use crate::memory::window::SinceItem;
 use crate::memory::{MAX_PAGES, MemoryOptions};
 use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
 use homenode_order::step::{ByteRange, Mark, Sync};
@@ -77,6 +78,7 @@ struct Thread {
     /// Items from `at` on are still to be done.
     items: Vec<MemItem>,
     at: usize,
+    since: SinceItem,
 }
 
 impl Thread {
@@ -88,6 +90,7 @@ impl Thread {
             ended: false,
             items: Vec::new(),
             at: 0,
+            since: SinceItem::default(),
         }
     }
 }
@@ -211,16 +214,22 @@ impl Tally {
             thread.at += 1;
             let ticks = (item.tick - thread.tick).0;
             thread.tick = thread.tick.max(item.tick);
-            self.epoch.compute(t, ticks.saturating_mul(self.costs.tick));
+            let computed = ticks.saturating_mul(self.costs.tick);
+            self.epoch.compute(t, computed);
+            thread.since.computed(computed);
             self.step(t, item.what)?;
         }
         Ok(self.threads[t].at != begun)
     }
 
     fn step(&mut self, t: usize, what: MemWhat) -> Result<(), TallyError> {
+        if !matches!(what, MemWhat::CacheTime(_) | MemWhat::RegionTouch { .. }) {
+            let waits = self.threads[t].since.waits(self.costs.outstanding);
+            self.epoch.compute(t, waits);
+        }
         match what {
             MemWhat::Access { line, cause, .. } => return self.access(t, line, cause),
-            MemWhat::CacheTime(time) => self.epoch.compute(t, time.0),
+            MemWhat::CacheTime(time) => self.threads[t].since.hits(time.0),
             MemWhat::Sync(Sync::Signal(id)) => {
                 let epoch = self.threads[t].epoch;
                 let counter = &mut self.counters.row_mut(id.0 as usize)[0];

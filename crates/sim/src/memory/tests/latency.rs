@@ -38,6 +38,23 @@ fn computing_and_cache_time_add_up() {
 }
 
 #[test]
+fn hits_of_outer_caches_overlap_as_misses_do() {
+    let time = |outstanding, p: Program| {
+        let m = Machine { outstanding, ..machine(1) };
+        m.run(&m.spread(), "first-touch", &[p.end()]).time
+    };
+    // 60 hits of 20 ns are never slower than 60 misses of 100 ns, and hide behind computing.
+    for w in [1, 2, 3, 4, 12] {
+        let (hits, misses) = (Program::new().cache_time(60 * 20_000), Program::new().reads(0..1, 60));
+        let (hits, misses) = (time(w, hits), time(w, misses));
+        assert_eq!(hits, Ps((60 * 20_000_u64).div_ceil(u64::from(w))), "{w} outstanding");
+        assert!(hits < misses, "{w} outstanding: {hits} {misses}");
+        let hidden = time(w, Program::new().compute(5_000).cache_time(60 * 20_000));
+        assert_eq!(hidden, Ps(5_000_000 + if w == 1 { 60 * 20_000 } else { 0 }), "{w} outstanding");
+    }
+}
+
+#[test]
 fn computing_overlaps_with_accesses_under_way() {
     // Two under way at most: the second is issued 30 ns after the first and waits for that one,
     // then for itself.
