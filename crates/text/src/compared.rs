@@ -51,7 +51,11 @@ pub fn answer(table: &mut Table, plan: &Plan, cells: &Cells) {
             .filter_map(|s| Some((time(ran(s)?), s, ran(s)?)))
             .min_by_key(|f| (f.0, f.1));
         let Some((least, best, after)) = fastest else { continue };
-        let (name, today) = (&plan.schemes[best].name, &plan.schemes[today].name);
+        let name = match plan.schemes[best].name.as_str() {
+            "UMA" => "UMA (all on one node)",
+            name => name,
+        };
+        let today = &plan.schemes[today].name;
         let saved = (1.0 - least.0 as f64 / time(before).0.max(1) as f64) * 100.0;
         let (from, to) = (remote(before) * 100.0, remote(after) * 100.0);
         table.answer(if saved < WORTH {

@@ -105,6 +105,8 @@ struct Thread<S> {
     /// Number its creator gave it.
     id: u64,
     places: Places,
+    /// Regions whose team it is in, the innermost last.
+    member_of: Vec<u64>,
     ended: bool,
 }
 
@@ -227,6 +229,7 @@ impl<S: Source> Order<S> {
                 waits: None,
                 id,
                 places: Places::default(),
+                member_of: Vec::new(),
                 ended: false,
             })
             .collect();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use homenode_log::recording::Recording;
 
-use crate::support::{fresh, homenode, instrumented, outcome, plain, run};
+use crate::support::{fresh, homenode, instrumented, instrumented_by, outcome, plain, run};
 
 /// A parallel loop over a static and an allocated array; ends with its argument.
 const LOOP: &str = r#"
@@ -94,8 +94,7 @@ fn a_program_runs_as_ever_and_leaves_a_recording() {
     assert!(out.contains("\"homenode/rec-check/1\"") && out.contains("loop-1.hnrec: whole"), "{out}");
 }
 
-/// A recorder that did not wait for these threads' logs left a recording without an end in one run
-/// of two.
+/// About half of these runs are cut off if nobody waits for the threads' logs.
 #[test]
 fn threads_that_outlive_main_have_whole_logs() {
     let dir = fresh("record-late");
@@ -105,6 +104,23 @@ fn threads_that_outlive_main_have_whole_logs() {
         assert_eq!((status, out.as_str()), (Some(0), "ended\n"), "{err}");
         let (status, out, err) = run(&dir, &["rec", "check", &format!("late-{n}.hnrec")]);
         assert_eq!(status, Some(0), "{out}{err}");
+    }
+}
+
+/// libomp's threads learn of a region's end when the next one begins.
+#[test]
+fn the_last_region_of_libomp_has_an_end() {
+    let dir = fresh("record-libomp");
+    if Command::new("clang").arg("--version").output().is_err() {
+        return println!("skipped: there is no clang");
+    }
+    let Some(_) = instrumented_by("clang", &dir, "loop", LOOP) else { return };
+    let (status, out, err) = run(&dir, &["record", "--threads", "2", "-o", "r", "--", "./loop"]);
+    assert_eq!((status, out.as_str()), (Some(0), "1000\n"), "{err}");
+    for reader in [&["show", "r"][..], &["compare", "r", "-m", "2s-xeon", "-p", "first-touch"]] {
+        let (status, out, err) = run(&dir, reader);
+        assert_eq!(status, Some(0), "{out}{err}");
+        assert!(!(out.clone() + &err).contains("cut off"), "{out}{err}");
     }
 }
 

@@ -27,6 +27,11 @@ impl<S: Source> Order<S> {
                 self.space.stack(thread, stack_low, stack_high);
             }
             LogMark::ThreadEnd { .. } => {
+                // libomp's threads learn of a region's end when the next one begins. After the last
+                // region they end without it.
+                for instance in std::mem::take(&mut self.threads[t].member_of) {
+                    self.leave(t, tick, now, instance, sink);
+                }
                 self.finished += 1;
                 let id = self.threads[t].id;
                 let sync = self.signal(thread, tick, sink);
@@ -67,18 +72,11 @@ impl<S: Source> Order<S> {
                 if team.forker != t {
                     self.resume(t, tick, time, sync, 1, sink);
                 }
+                self.threads[t].member_of.push(instance);
             }
             LogMark::TaskEnd { instance } => {
-                let fresh = self.fresh_sync();
-                let team = self.teams.entry(instance).or_default();
-                let sync = *team.join.get_or_insert(fresh);
-                team.joined += 1;
-                team.join_time = team.join_time.max(now);
-                let complete = u64::from(team.joined) >= team.members;
-                sink.sync(thread, tick, Sync::Signal(sync));
-                if complete {
-                    self.wake(Wait::Join(instance));
-                }
+                self.threads[t].member_of.retain(|member| *member != instance);
+                self.leave(t, tick, now, instance, sink);
             }
             LogMark::RegionJoin { instance } => {
                 let Some(team) = self.teams.get(&instance) else { return true };
@@ -166,6 +164,20 @@ impl<S: Source> Order<S> {
         {
             self.iterations.get_or_insert(IterationSource::Found);
             sink.mark(ThreadId(0), tick, Mark::Iteration { number });
+        }
+    }
+
+    /// Thread `t` has done its part of a region.
+    fn leave<K: Sink>(&mut self, t: usize, tick: Ticks, now: u64, instance: u64, sink: &mut K) {
+        let fresh = self.fresh_sync();
+        let team = self.teams.entry(instance).or_default();
+        let sync = *team.join.get_or_insert(fresh);
+        team.joined += 1;
+        team.join_time = team.join_time.max(now);
+        let complete = u64::from(team.joined) >= team.members;
+        sink.sync(ThreadId(t as u32), tick, Sync::Signal(sync));
+        if complete {
+            self.wake(Wait::Join(instance));
         }
     }
 

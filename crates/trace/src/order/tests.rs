@@ -130,11 +130,25 @@ fn locks_change_hands_as_recorded() {
 }
 
 #[test]
+fn a_thread_that_ends_has_left_its_team() {
+    // The last region of libomp's thread 1.
+    let mut logs = team();
+    let last = |r: &Record| matches!(r.what, What::Mark(LogMark::TaskEnd { .. }));
+    let at = logs[0].iter().rposition(last).unwrap();
+    logs[0].remove(at);
+    let (steps, cut_off) = merged(logs);
+    assert_eq!(cut_off, 0);
+    let (all, _) = merged(team());
+    assert!(steps.contains(&(0, 121, "Wait { id: SyncId(5), n: 2 }".into())), "the join: {steps:?}");
+    assert_eq!(steps.len(), all.len());
+}
+
+#[test]
 fn a_recording_that_was_cut_off_ends() {
-    let logs: Vec<Vec<Record>> = team()
-        .into_iter()
-        .map(|l| l.into_iter().filter(|r| !matches!(r.what, What::Mark(LogMark::TaskEnd { .. }))).collect())
-        .collect();
+    let is_end =
+        |r: &Record| matches!(r.what, What::Mark(LogMark::TaskEnd { .. } | LogMark::ThreadEnd { .. }));
+    let logs: Vec<Vec<Record>> =
+        team().into_iter().map(|l| l.into_iter().filter(|r| !is_end(r)).collect()).collect();
     let (_, cut_off) = merged(logs);
     assert!(cut_off > 0);
     for n in 1..10 {
