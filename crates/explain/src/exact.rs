@@ -444,7 +444,7 @@ impl<'a> Run<'a> {
             Error::failed(format!("cannot read {} once more", recording.path.display())).tried(e)
         };
         let logs = recording.logs().map_err(|e| cannot(&e))?;
-        let order = homenode_order::open(&logs, self.loaded.statics()).map_err(|e| cannot(&e))?;
+        let order = homenode_order::open(&logs, self.loaded.known()).map_err(|e| cannot(&e))?;
         let go_on = || !self.task.stop_asked();
         let uses = lines::read(order, self.machine(), &self.today.binding, &scope, go_on)
             .ok_or_else(Error::interrupted)?;

@@ -142,7 +142,7 @@ pub struct Static {
 }
 
 /// A place in the source.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SourcePlace {
     /// Function.
     pub function: Option<String>,

@@ -8,7 +8,7 @@ pub mod regroup;
 pub mod scheme;
 pub mod yardsticks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,9 +19,10 @@ use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, Static, Symbols};
 use homenode_machine::Machine;
 use homenode_model::{Bytes, CpuId, NodeId, Placement, Topology};
+use homenode_order::found::Copies;
 use homenode_order::padding::Padding;
 use homenode_order::space::StaticObject;
-use homenode_order::{OpenError, Order, Trace};
+use homenode_order::{Known, OpenError, Order, Trace};
 use homenode_policy::{Offer, PolicyContext, SpecError, plan, requirements};
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::collect::Collect;
@@ -54,8 +55,24 @@ impl Loaded {
         Ok(Self { recording, symbols, padding: Padding::new() })
     }
 
+    /// What is known of it beside its logs.
+    pub fn known(&self) -> Known {
+        Known { statics: self.statics(), padding: self.padding.clone(), copies: self.copies() }
+    }
+
+    /// Places that several addresses have, by address.
+    fn copies(&self) -> Copies {
+        let mut first = HashMap::new();
+        let places = self.symbols.places.iter().filter(|(_, place)| place.line.is_some());
+        let copies = places.filter_map(|(pc, place)| {
+            let one = *first.entry(place).or_insert(*pc);
+            (one != *pc).then_some((*pc, one))
+        });
+        copies.collect()
+    }
+
     /// Its static objects, as the canonical address space wants them.
-    pub fn statics(&self) -> Vec<StaticObject> {
+    fn statics(&self) -> Vec<StaticObject> {
         let object = |s: &Static| StaticObject {
             module: s.module,
             address: s.address,
@@ -590,7 +607,8 @@ impl Pass<'_> {
         let logs = recording.logs().context(cannot)?;
         let begun: Vec<_> =
             logs.into_iter().filter(|log| !matches!(LogReader::open_begun(log), Ok(None))).collect();
-        let found = homenode_order::found::find(&begun).map_err(|e| self.cannot(&e))?;
+        let found =
+            homenode_order::found::find(&begun, &self.loaded.copies()).map_err(|e| self.cannot(&e))?;
         Ok(found.map(|begins| begins.rounds() as u64))
     }
     /// Simulates jobs and tallies what the yardsticks of each need.
@@ -615,7 +633,7 @@ impl Pass<'_> {
     pub fn open(&self) -> Result<Order<LogReader>> {
         let recording = &self.loaded.recording;
         let logs = recording.logs().context(|| format!("cannot read {}", recording.path.display()))?;
-        let order = homenode_order::open_padded(&logs, self.loaded.statics(), self.loaded.padding.clone());
+        let order = homenode_order::open(&logs, self.loaded.known());
         order.map_err(|e| match e {
             OpenError::Empty if self.is_cut_off(logs.len()) => Error::failed(format!(
                 "{} was cut off before its first access was written",

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use homenode_model::{LineNo, ThreadId, Ticks};
 use homenode_order::Sink;
-use homenode_order::open;
 use homenode_order::step::{Mark, Sync};
+use homenode_order::{Known, open};
 use homenode_sim::run::Job;
 
 // The tests' way to build, record and simulate; not all of it is used here.
@@ -68,7 +68,7 @@ fn measure(name: &str, recorded: &Recorded) {
     let others = ["next-touch", "round-robin", "one-node"].map(|p| (p, simulate(&[p])));
     let several = simulate(&["first-touch", "next-touch", "round-robin", "one-node", "next-touch"]);
     let order = best(|| {
-        let mut order = open(&recorded.logs(), vec![]).expect("a readable recording");
+        let mut order = open(&recorded.logs(), Known::default()).expect("a readable recording");
         while order.advance(&mut Nothing, 1 << 17).expect("a sound recording") {}
     });
     println!("{name}: {:.1} M events, {:.1} M misses", events as f64 / 1e6, misses as f64 / 1e6);

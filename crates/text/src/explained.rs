@@ -157,9 +157,12 @@ pub fn touched(finding: &Finding) -> String {
     }
 }
 
-/// A function without what a compiler added.
+/// A function without what a compiler added. Older clangs give a region's function no name.
 fn function_name(function: &str) -> &str {
-    homenode_explain::observed::function(function).trim_end_matches('_')
+    match homenode_explain::observed::function(function).trim_end_matches('_') {
+        "" => "a parallel region",
+        name => name,
+    }
 }
 
 /// Variables in a few words.

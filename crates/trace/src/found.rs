@@ -37,12 +37,17 @@ impl IterationSource {
     }
 }
 
+/// Program counters of forks that a compiler made of one line of the source, each with one that
+/// stands for all of them: of a short loop that it unrolled, each round has forks of its own.
+pub type Copies = HashMap<u64, u64>;
+
 /// The rounds of a recording whose program tells of none; `None` where it does, or where there are
-/// none. Damage of a log ends what is looked at.
+/// none. Damage of a log ends what is looked at. Copies of a fork are one fork only where there are
+/// no rounds otherwise.
 ///
 /// # Errors
 /// A log cannot be opened or is not one.
-pub fn find(logs: &[PathBuf]) -> Result<Option<Begins>, LogError> {
+pub fn find(logs: &[PathBuf], copies: &Copies) -> Result<Option<Begins>, LogError> {
     let Some(initial) = initial(logs)? else { return Ok(None) };
     // Most programs that tell do so in the initial thread.
     let others = logs.iter().filter(|l| *l != initial);
@@ -51,9 +56,12 @@ pub fn find(logs: &[PathBuf]) -> Result<Option<Begins>, LogError> {
             return Ok(None);
         }
     }
-    let mut sequence = Sequence::default();
-    sequence.read(&mut LogReader::open(initial)?);
-    Ok(sequence.finish())
+    let of_forks = Sequence::default().read(&mut LogReader::open(initial)?).finish();
+    if of_forks.is_some() || copies.is_empty() {
+        return Ok(of_forks);
+    }
+    let of_lines = Sequence { copies: copies.clone(), ..Sequence::default() };
+    Ok(of_lines.read(&mut LogReader::open(initial)?).finish())
 }
 
 /// The log of the thread that is the first in canonical order.
@@ -91,6 +99,7 @@ fn tells(path: &Path) -> Result<bool, LogError> {
 struct Sequence {
     rounds: Hindsight,
     symbols: HashMap<Symbol, u32>,
+    copies: Copies,
     /// Program counters of the regions that run.
     open: Vec<u64>,
     /// Ticks within regions, those of the outermost one that runs left out.
@@ -108,7 +117,7 @@ enum Symbol {
 }
 
 impl Sequence {
-    fn read<R: std::io::Read>(&mut self, log: &mut LogReader<R>) {
+    fn read<R: std::io::Read>(mut self, log: &mut LogReader<R>) -> Self {
         const AT_ONCE: usize = 1 << 12;
         let mut accesses = Vec::with_capacity(AT_ONCE);
         loop {
@@ -119,7 +128,7 @@ impl Sequence {
                 continue;
             }
             // What is damaged from here on is told by whoever reads the accesses.
-            let Ok(Some(record)) = log.next_record() else { return };
+            let Ok(Some(record)) = log.next_record() else { return self };
             match record.what {
                 What::Access { pc, .. } => self.access(pc),
                 What::Mark(mark) => self.mark(record.tick.0, mark),
@@ -149,6 +158,7 @@ impl Sequence {
     fn mark(&mut self, tick: u64, mark: Mark) {
         match mark {
             Mark::RegionFork { pc, .. } => {
+                let pc = *self.copies.get(&pc).unwrap_or(&pc);
                 self.access(0);
                 if self.open.is_empty() {
                     self.begun = tick;
@@ -240,6 +250,21 @@ mod tests {
             steps.extend([(at, Ok(fork(8))), (at + 5, Ok(join)), (at + 5, Ok(fork(9))), (at + 9, Ok(join))]);
         }
         assert_eq!(sequence(steps).unwrap().0, (0..=10).map(|r| 1 + 2 * r).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn copies_of_a_fork_are_one() {
+        // A loop of six rounds, unrolled: the forks of lines 8 and 9 have addresses of their own.
+        let mut all = Sequence::default();
+        all.copies = (1..6).flat_map(|round| [(80 + round, 80), (90 + round, 90)]).collect();
+        for round in 0..6 {
+            let at = round * 100;
+            for (at, pc) in [(at, 80 + round), (at + 50, 90 + round)] {
+                all.mark(at, Mark::RegionFork { instance: 1, pc });
+                all.mark(at + 40, Mark::RegionJoin { instance: 1 });
+            }
+        }
+        assert_eq!(all.finish().unwrap().0, [0, 2, 4, 6, 8, 10, 12]);
     }
 
     #[test]

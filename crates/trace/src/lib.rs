@@ -23,4 +23,4 @@ pub mod step;
 pub mod turns;
 
 pub use order::{Bypass, Order, Sink, Source};
-pub use recording::{OpenError, Trace, open, open_padded};
+pub use recording::{Known, OpenError, Trace, open};

@@ -8,7 +8,7 @@ use homenode_log::file::LogReader;
 use homenode_model::{ObjectId, ThreadId};
 
 use crate::firsts::Firsts;
-use crate::found::{self, IterationSource};
+use crate::found::{self, Copies, IterationSource};
 use crate::order::{Bypass, Order};
 use crate::padding::Padding;
 use crate::space::{Birth, Object, Space, StaticObject};
@@ -76,24 +76,23 @@ impl From<LogError> for OpenError {
     }
 }
 
+/// What is known of the program beside the logs.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Its static objects.
+    pub statics: Vec<StaticObject>,
+    /// Objects whose rows are to lie on pages of their own.
+    pub padding: Padding,
+    /// Forks of one line.
+    pub copies: Copies,
+}
+
 /// A recording's logs, opened several times: for the order of locks, for the rounds of a program
 /// that does not tell of them, and for everything.
 ///
 /// # Errors
 /// A log cannot be opened or is not one.
-pub fn open(logs: &[PathBuf], statics: Vec<StaticObject>) -> Result<Order<LogReader>, OpenError> {
-    open_padded(logs, statics, Padding::new())
-}
-
-/// The same with the rows of some objects on pages of their own.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_padded(
-    logs: &[PathBuf],
-    statics: Vec<StaticObject>,
-    padding: Padding,
-) -> Result<Order<LogReader>, OpenError> {
+pub fn open(logs: &[PathBuf], known: Known) -> Result<Order<LogReader>, OpenError> {
     let mut turns = Turns::default();
     let mut begun = Vec::new();
     for path in logs {
@@ -108,9 +107,9 @@ pub fn open_padded(
         sources.push(LogReader::open(path)?);
     }
     let without_header = (logs.len() - begun.len()) as u64;
-    let space = Space::new(statics).with_padding(padding);
+    let space = Space::new(known.statics).with_padding(known.padding);
     let mut order = Order::new(sources, turns, space)?.with_empty(without_header);
-    if let Some(rounds) = found::find(&begun)? {
+    if let Some(rounds) = found::find(&begun, &known.copies)? {
         order = order.with_rounds(rounds);
     }
     if order.threads() == 0 { Err(OpenError::Empty) } else { Ok(order) }

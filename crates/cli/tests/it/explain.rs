@@ -206,6 +206,28 @@ programs! {
     a_wrong_schedule_is_found "wrong_schedule.c";
 }
 
+/// clang unrolls loops of a few rounds: each round then has forks of its own.
+#[test]
+fn clang_and_more_optimisation_change_no_answer() {
+    let dir = fresh("explain-compilers");
+    let clang = Command::new("clang").arg("--version").output().is_ok();
+    if !clang {
+        eprintln!("skipped: there is no clang");
+    }
+    let builds = [("O3", &["-O3"][..]), ("clang", &["-O2", "--homenode-compiler=clang"])];
+    for (name, options) in builds.iter().filter(|(name, _)| clang || *name != "clang") {
+        for (source, fault) in [("transposed.c", "transposed"), ("wrong_schedule.c", "wrong-schedule")] {
+            let Some(()) = build(&dir, source, name, options) else { return };
+            let answer = explained(&dir, name);
+            let finding = &answer["findings"][0];
+            assert_eq!(finding["pattern"], fault, "{name}, {source}: {answer:#}");
+            assert!(answer["rounds"].as_u64() >= Some(8), "{name}, {source}: {answer:#}");
+            let (_, text, _) = run(&dir, &["explain", "-q", "--threads", "2", "--", &format!("./{name}")]);
+            assert!(!text.contains("in ("), "a function without a name: {text}");
+        }
+    }
+}
+
 /// The small machine with other words, in a file.
 fn machine_with(dir: &Path, name: &str, changes: &[(&str, &str)]) -> PathBuf {
     let mut text = std::fs::read_to_string(programs().join("two-nodes.toml")).unwrap();

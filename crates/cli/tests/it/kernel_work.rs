@@ -8,8 +8,8 @@ use std::process::Command;
 use homenode_kernels::{self as kernels, Kernel, Work};
 use homenode_model::{LineNo, ThreadId, Ticks};
 use homenode_order::Sink;
-use homenode_order::open;
 use homenode_order::step::{Mark, Sync};
+use homenode_order::{Known, open};
 
 use crate::support::{compilers, fresh, homenode, outcome};
 
@@ -102,7 +102,7 @@ fn record(dir: &Path, kernel: &Kernel, work: &Work, size: u64) -> Vec<Round> {
     let mut logs: Vec<PathBuf> =
         std::fs::read_dir(dir.join(name).join("threads")).unwrap().map(|e| e.unwrap().path()).collect();
     logs.sort();
-    let mut order = open(&logs, vec![]).unwrap();
+    let mut order = open(&logs, Known::default()).unwrap();
     let mut rounds = Rounds::default();
     while order.advance(&mut rounds, 1 << 20).unwrap() {}
     // The last mark ends the last round.

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use homenode_model::{LineNo, ThreadId, Ticks};
 use homenode_order::Sink;
-use homenode_order::open;
 use homenode_order::step::{Mark, Sync};
+use homenode_order::{Known, open};
 
 use crate::support::{Recorded, build_kernels, exists, fresh_dir, must, record, tools};
 
@@ -61,7 +61,7 @@ impl Sink for Touched {
 }
 
 fn touched(recorded: &Recorded) -> BTreeSet<(usize, u64)> {
-    let mut order = open(&recorded.logs(), vec![]).unwrap();
+    let mut order = open(&recorded.logs(), Known::default()).unwrap();
     let mut touched = Touched::default();
     while order.advance(&mut touched, 1 << 20).unwrap() {}
     let _ = std::fs::remove_dir_all(&recorded.dir);
