@@ -48,7 +48,7 @@ use homenode_cache::{Agent, Full, Hierarchy, Line, Miss, Outcome, Shape, ShapeEr
 use homenode_model::{CpuId, LineNo, Ps, ThreadId, Ticks, Topology};
 
 use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
-use homenode_order::step::{Mark, Step, What};
+use homenode_order::step::{Mark, Step, Sync, SyncId, What};
 
 mod filter;
 #[cfg(test)]
@@ -207,7 +207,14 @@ impl Caches {
             What::Access { line, write } => {
                 return self.access(step.thread, step.tick, line, write, out).map(drop);
             }
-            What::Sync(sync) => MemWhat::Sync(sync),
+            What::Sync(sync) => {
+                if let Sync::Signal(SyncId(thread)) = sync
+                    && (thread as usize) < self.threads.len()
+                {
+                    name(thread as usize, out);
+                }
+                MemWhat::Sync(sync)
+            }
             What::Mark(mark) => {
                 match mark {
                     Mark::NextTouch { range } => self.touches.ask(range),
@@ -302,12 +309,18 @@ impl Caches {
     }
 }
 
+/// From this chunk on the thread exists. Stage 3 waits for the items of each thread that does.
+#[inline]
+fn name(thread: usize, out: &mut MemChunk) {
+    if out.threads.len() <= thread {
+        out.threads.resize_with(thread + 1, Vec::new);
+    }
+}
+
 impl Bound {
     fn emit(&mut self, thread: ThreadId, tick: Ticks, what: MemWhat, out: &mut MemChunk) {
         let at = thread.index();
-        if out.threads.len() <= at {
-            out.threads.resize_with(at + 1, Vec::new);
-        }
+        name(at, out);
         let items = &mut out.threads[at];
         if self.cache_time != Ps::ZERO {
             items.push(MemItem { tick, what: MemWhat::CacheTime(self.cache_time) });

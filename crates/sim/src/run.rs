@@ -342,7 +342,7 @@ pub fn run_until(
             let caches = Caches::new(&job.machine, &job.binding).map_err(RunError::Caches)?;
             let changing = key.2.clone().map(|change| Changing::new(change, threads));
             keys.push(key);
-            lanes.push(Lane { caches, chunk: fresh(threads, &MemChunk::default()), failed: None, changing });
+            lanes.push(Lane { caches, chunk: MemChunk::default(), failed: None, changing });
         }
         if policy.interest().touches_by_region {
             lanes[lane].caches.tell_region_touches();
@@ -392,10 +392,10 @@ pub fn run_until(
     Ok(Results { trace, outcomes, yardsticks: all.yardsticks.into_values().collect(), stopped_early })
 }
 
-/// An empty chunk with room for as much as `like` has.
-fn fresh(threads: usize, like: &MemChunk) -> MemChunk {
-    let room = |t: usize| like.threads.get(t).map_or(0, |items| items.len() + items.len() / 4);
-    MemChunk { threads: (0..threads).map(|t| Vec::with_capacity(room(t))).collect(), items: 0, last: false }
+/// An empty chunk of the same threads with room for as much as `like` has.
+fn fresh(like: &MemChunk) -> MemChunk {
+    let room = |items: &Vec<_>| Vec::with_capacity(items.len() + items.len() / 4);
+    MemChunk { threads: like.threads.iter().map(room).collect(), items: 0, last: false }
 }
 
 fn produce(
@@ -431,7 +431,7 @@ fn produce(
             if let Some(e) = lane.failed.take() {
                 return Err(RunError::Caches(e));
             }
-            let next = fresh(lane.chunk.threads.len(), &lane.chunk);
+            let next = fresh(&lane.chunk);
             let mut chunk = std::mem::replace(&mut lane.chunk, next);
             chunk.last = !more;
             let chunk = Arc::new(chunk);

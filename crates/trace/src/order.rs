@@ -154,6 +154,9 @@ pub struct Order<S> {
     barriers: HashMap<(u64, u64), Barrier>,
     locks: HashMap<u64, Lock>,
     creates: HashMap<u64, Event>,
+    /// The signal that a thread begins, by the number that its creator gave it. It is the thread's
+    /// number: whoever replays the stream knows of a thread no earlier than that.
+    born: HashMap<u64, SyncId>,
     ends: HashMap<u64, Event>,
     regions: HashMap<u64, u32>,
     region_pcs: Vec<u64>,
@@ -233,7 +236,11 @@ impl<S: Source> Order<S> {
                 ended: false,
             })
             .collect();
+        // That thread n begins is signal n.
+        let born = (0u32..).zip(&threads).map(|(n, thread)| (thread.id, SyncId(n))).collect();
         let mut order = Self {
+            born,
+            syncs: threads.len() as u32,
             keys: vec![WAITS; threads.len()],
             threads,
             space,
@@ -245,7 +252,6 @@ impl<S: Source> Order<S> {
             ends: HashMap::new(),
             regions: HashMap::new(),
             region_pcs: Vec::new(),
-            syncs: 0,
             cut_off: 0,
             accesses: 0,
             bypass: Bypass::default(),

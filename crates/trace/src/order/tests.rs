@@ -139,7 +139,7 @@ fn a_thread_that_ends_has_left_its_team() {
     let (steps, cut_off) = merged(logs);
     assert_eq!(cut_off, 0);
     let (all, _) = merged(team());
-    assert!(steps.contains(&(0, 121, "Wait { id: SyncId(5), n: 2 }".into())), "the join: {steps:?}");
+    assert!(steps.contains(&(0, 121, "Wait { id: SyncId(6), n: 2 }".into())), "the join: {steps:?}");
     assert_eq!(steps.len(), all.len());
 }
 
