@@ -311,8 +311,8 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Opens a recording. Of a damaged `meta.json` the fields that are whole are read, if the header
-    /// of a log is whole.
+    /// Opens a recording. Of a damaged `meta.json` it reads the fields that are whole, if the
+    /// header of a log is whole.
     ///
     /// # Errors
     /// It is not one, or of a version that this homenode does not know.
