@@ -142,9 +142,9 @@ impl Dataset {
             Ok(meta) => Ok(Self::new(meta.cleaned(), Place::Folder(path.into()))),
             // The tables may be whole.
             Err(Undescribed::Damaged(why)) if foreign::folder(&path.join(TABLES)).is_ok() => {
-                let (mut meta, said) = salvage::meta(text.as_deref().ok(), &why);
+                let (mut meta, said, tells_end) = salvage::meta(text.as_deref().ok(), &why);
                 meta.incomplete.insert(0, said);
-                Ok(Self::new(meta.cleaned(), Place::Folder(path.into())))
+                Ok(Self::described(meta.cleaned(), Place::Folder(path.into()), tells_end))
             }
             Err(Undescribed::Damaged(_)) if text.is_err() => {
                 text.map_err(DatasetError::io("read", &file)).and(Err(not(String::new())))
@@ -189,9 +189,19 @@ impl Dataset {
         Self::new(meta.cleaned(), Place::Memory(Arc::new(tables)))
     }
 
+    /// A data set of tables in memory, whose description may be damaged. `tells_end`: the
+    /// description says whether the recording has an end.
+    pub(crate) fn of_damaged(meta: Meta, tables: Memory, tells_end: bool) -> Self {
+        Self::described(meta.cleaned(), Place::Memory(Arc::new(tables)), tells_end)
+    }
+
     fn new(meta: Meta, place: Place) -> Self {
+        Self::described(meta, place, true)
+    }
+
+    fn described(meta: Meta, place: Place, tells_end: bool) -> Self {
         let lacking = Lacking::default();
-        if meta.ended.is_none() {
+        if meta.ended.is_none() && tells_end {
             lacking.note(Missing::CutOff);
         }
         meta.incomplete.iter().for_each(|why| lacking.note(Missing::Incomplete(why.clone())));

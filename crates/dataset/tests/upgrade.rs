@@ -279,8 +279,74 @@ fn what_is_damaged_is_named_and_the_rest_is_there() {
     assert!((all / 3..all * 2 / 3).contains(&rows) && missing.contains("it is cut off"), "{rows} {missing}");
     let error = with(&copy, "accesses.csv", "").unwrap_err();
     assert!(error.contains("accesses.csv, line 1"), "{error}");
-    let error = with(&copy, "lab.json", "{\n\"machine\": \"\u{1b}[2J\"").unwrap_err();
-    assert!(error.contains("lab.json, line 2") && !error.contains('\x1b'), "{error}");
+    fs::write(copy.0.join("accesses.csv"), &whole).unwrap();
+    let (rows, missing) = with(&copy, "lab.json", "{\n  \"machine\": \"\u{1b}[2J\"").unwrap();
+    assert!(rows == all && missing.starts_with("lab.json is damaged at byte 15"), "{missing}");
+    assert!(!missing.contains('\x1b'), "{missing}");
+}
+
+/// What is cut off, each bit of some bytes flipped, and nothing.
+fn damaged(text: &str) -> Vec<Vec<u8>> {
+    let cut = (0..text.len()).step_by(text.len() / 40 + 1).map(|end| text.as_bytes()[..end].to_vec());
+    let flipped = (0..text.len()).step_by(text.len() / 60 + 1).map(|at| {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes[at] ^= 1 << (at % 7);
+        bytes
+    });
+    cut.chain(flipped).collect()
+}
+
+#[test]
+fn a_damaged_description_costs_no_row() {
+    for (name, files) in [("lab-v1", ["meta.json", "lab.json"]), ("live-v1", ["meta.json", "live.json"])] {
+        let copy = Temporary::of(&format!("described-{name}"), &fixture(name));
+        let sound = Dataset::open(&copy.0).unwrap();
+        let (rows, nodes) = (sound.rows::<Access>().count(), sound.rows::<Node>().count());
+        for file in files {
+            let text = fs::read_to_string(copy.0.join(file)).unwrap();
+            let (mut said, mut lost) = (0, 0);
+            for bytes in damaged(&text) {
+                fs::write(copy.0.join(file), &bytes).unwrap();
+                let shown = String::from_utf8_lossy(&bytes).into_owned();
+                let set = match Dataset::open(&copy.0) {
+                    Ok(set) => set,
+                    // Whole, and of another version, or of numbers that nobody can mean.
+                    Err(e) => {
+                        assert!(serde_json::from_slice::<serde_json::Value>(&bytes).is_ok(), "{e}\n{shown}");
+                        continue;
+                    }
+                };
+                let missing: Vec<String> = set.missing().iter().map(ToString::to_string).collect();
+                if !missing.iter().any(|m| m.starts_with(&format!("{file} is damaged"))) {
+                    continue;
+                }
+                said += 1;
+                let found = set.rows::<Access>().count();
+                assert_eq!(found, rows, "{file}: {missing:?}\n{shown}");
+                // Rows name all nodes but the last one.
+                assert!(set.rows::<Node>().count() >= nodes.min(2), "{file}: {missing:?}\n{shown}");
+                lost += u32::from(missing.iter().any(|m| m.contains("does not tell")));
+                let counted = set.rows::<Access>().any(|a| a.tally.count().is_some());
+                assert_eq!(counted, name == "lab-v1", "a presence is no count: {missing:?}");
+            }
+            assert!(said > 60 && lost > 40, "{name}/{file}: {said} are damaged, {lost} lack something");
+            fs::write(copy.0.join(file), &text).unwrap();
+        }
+    }
+}
+
+#[test]
+fn counts_whose_rate_is_not_told_are_read_as_presence() {
+    let copy = Temporary::of("rate", &fixture("live-v1"));
+    let about = fs::read_to_string(copy.0.join("live.json")).unwrap();
+    let sampled = about.replace("\"presence\"", "\"sampled\"").replace("\"one_in\": null", "\"one_in\": 64");
+    with(&copy, "live.json", &sampled).unwrap();
+    let basis = || Dataset::open(&copy.0).unwrap().rows::<Access>().next().unwrap().tally.basis();
+    assert_eq!(basis(), Basis::Sampled { one_in: 64 });
+    let (_, missing) =
+        with(&copy, "live.json", &sampled.replace("\"one_in\": 64", "\"one_in\": 6x4")).unwrap();
+    assert!(missing.contains("does not tell one_in; its counts are read as presence"), "{missing}");
+    assert_eq!(basis(), Basis::Presence);
 }
 
 #[test]
@@ -307,18 +373,25 @@ fn numbers_that_nobody_can_mean_take_no_memory() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_without_waiting() {
+fn what_is_no_file_is_named_without_waiting() {
     for name in ["lab.json", "accesses.csv", "objects.csv", "meta.json"] {
         let copy = Temporary::of(&format!("fifo-{name}"), &fixture("lab-v1"));
         let path = copy.0.join(name);
+        // Without a table nothing is read, without a description what the tables tell.
+        let said = || match Dataset::open(&copy.0) {
+            Ok(set) => {
+                assert!(name.ends_with(".json") && set.rows::<Access>().count() > 100, "{name}");
+                set.missing().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+            }
+            Err(e) => e.to_string(),
+        };
         fs::remove_file(&path).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        let error = Dataset::open(&copy.0).unwrap_err().to_string();
-        assert!(error.contains("not a regular file") && error.contains(name), "{error}");
+        let fifo = said();
+        assert!(fifo.contains("not a regular file") && fifo.contains(name), "{fifo}");
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-        let error = Dataset::open(&copy.0).unwrap_err().to_string();
-        assert!(error.contains("symbolic link"), "{error}");
+        assert!(said().contains("symbolic link"), "{}", said());
     }
 }
 

@@ -10,6 +10,9 @@
 //! | `status` | why the recorder stopped early, if it did (room for it is taken before the run) |
 //!
 //! Paths in these files are text to be shown; none is ever opened.
+//!
+//! A recording whose `meta.json` is damaged still opens if the header of a log is whole
+//! ([`Recording::damage`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,13 +23,20 @@ use std::path::{Path, PathBuf};
 
 use homenode_model::Bytes;
 use homenode_model::json::Weights;
+use homenode_salvage::Damaged;
 use serde::{Deserialize, Serialize};
 
 use crate::LogError;
-use crate::file::{LogReader, MARKS};
+use crate::file::{Header, LogReader, MARKS};
 use crate::regular;
 use crate::{Mark, VERSION, What};
 
+/// The recording's description.
+const META: &str = "meta.json";
+/// What [`Meta::kind`] may be. The last one is the weakest.
+const KINDS: [&str; 2] = ["exact", "emulated"];
+/// Fields of a damaged `meta.json` without which a reader has to assume something.
+const NEEDED: [&str; 5] = ["homenode", "kind", "command", "environment", "ended"];
 /// Bytes reserved for `status`.
 const STATUS: usize = 4096;
 /// Most bytes of `meta.json` and `symbols.json` that are read.
@@ -229,6 +239,16 @@ pub struct Recording {
     pub path: PathBuf,
     /// What it says of itself.
     pub meta: Meta,
+    /// What `meta.json` does not tell because it is damaged, in words. `None`: it is whole.
+    pub damage: Option<String>,
+}
+
+/// Why `meta.json` cannot be read as it is.
+enum Unread {
+    /// The system refuses the file, or it is no regular one.
+    File(RecordingError),
+    /// The file is not what homenode writes. The text, and what is wrong with it.
+    Text(String, String),
 }
 
 fn io<'a>(tried: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> RecordingError + 'a {
@@ -255,11 +275,24 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RecordingError>
 }
 
 fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, RecordingError> {
-    let file = regular::open_within(path).map_err(io("read", path))?;
-    let text = regular::text(file, MAX_JSON).map_err(io("read", path))?;
-    let not = |why| RecordingError::NotARecording { path: path.into(), why };
-    Weights::TYPED.check(&text, MAX_HELD).map_err(|e| not(e.to_string()))?;
-    serde_json::from_str(&text).map_err(|e| not(format!("line {}: {e}", e.line())))
+    try_json(path).map_err(|unread| match unread {
+        Unread::File(error) => error,
+        Unread::Text(_, why) => RecordingError::NotARecording { path: path.into(), why },
+    })
+}
+
+fn try_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, Unread> {
+    let file = regular::open_within(path).and_then(|file| regular::bytes(file, MAX_JSON));
+    let bytes = file.map_err(|e| Unread::File(io("read", path)(e)))?;
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let why = format!("byte {} is no UTF-8", e.utf8_error().valid_up_to());
+        Unread::Text(String::from_utf8_lossy(e.as_bytes()).into_owned(), why)
+    })?;
+    let parsed = match Weights::TYPED.check(&text, MAX_HELD) {
+        Err(e) => Err(e.to_string()),
+        Ok(()) => serde_json::from_str(&text).map_err(|e| format!("line {}: {e}", e.line())),
+    };
+    parsed.map_err(|why| Unread::Text(text, why))
 }
 
 impl Recording {
@@ -273,12 +306,13 @@ impl Recording {
         fs::DirBuilder::new().mode(0o700).create(&threads).map_err(io("create the directory", &threads))?;
         let status = path.join("status");
         fs::write(&status, [b'\n'; STATUS]).map_err(io("create", &status))?;
-        let recording = Self { path: path.into(), meta };
+        let recording = Self { path: path.into(), meta, damage: None };
         recording.save_meta()?;
         Ok(recording)
     }
 
-    /// Opens a recording.
+    /// Opens a recording. Of a damaged `meta.json` it reads the fields that are whole, if the
+    /// header of a log is whole.
     ///
     /// # Errors
     /// It is not one, or of a version that this homenode does not know.
@@ -287,18 +321,70 @@ impl Recording {
         if !fs::metadata(path).map_err(io("open", path))?.is_dir() {
             return Err(not("it is no directory".into()));
         }
-        let meta_path = path.join("meta.json");
+        let meta_path = path.join(META);
         match fs::symlink_metadata(&meta_path) {
             Ok(_) => {}
             Err(e) if e.kind() == ErrorKind::NotFound => return Err(not("it has no meta.json".into())),
             // The folder is at fault, not the file.
             Err(e) => return Err(io("look into the folder", path)(e)),
         }
-        let meta: Meta = read_json(&meta_path)?;
-        if meta.format == 0 || meta.format > VERSION {
-            return Err(not(format!("format {}, but this homenode knows 1 to {VERSION}", meta.format)));
+        let unread = match try_json::<Meta>(&meta_path) {
+            Ok(meta) if meta.format == 0 || meta.format > VERSION => {
+                return Err(not(format!("format {}, but this homenode knows 1 to {VERSION}", meta.format)));
+            }
+            Ok(meta) if KINDS.contains(&meta.kind.as_str()) => {
+                return Ok(Self { path: path.into(), meta, damage: None });
+            }
+            Ok(meta) => {
+                let why = format!("its kind is '{}', and neither exact nor emulated", meta.kind);
+                Unread::Text(serde_json::to_string(&meta).unwrap_or_default(), why)
+            }
+            Err(unread) => unread,
+        };
+        match Self::described_by_logs(path, &unread) {
+            Some(recording) => Ok(recording),
+            None => Err(match unread {
+                Unread::File(error) => error,
+                Unread::Text(_, why) => RecordingError::NotARecording { path: meta_path, why },
+            }),
         }
-        Ok(Self { path: path.into(), meta })
+    }
+
+    /// The recording with what its damaged `meta.json` and the header of a log tell. `None`: no
+    /// header is whole.
+    fn described_by_logs(path: &Path, unread: &Unread) -> Option<Self> {
+        let header = Self::header_of(path)?;
+        let assumed = Meta {
+            format: header.version,
+            homenode: "unknown".into(),
+            // What is counted under emulation claims less than what instrumented code counts.
+            kind: KINDS[1].into(),
+            command: Vec::new(),
+            environment: BTreeMap::new(),
+            filter_lines: header.filter_lines,
+            ended: None,
+        };
+        let (text, why) = match unread {
+            Unread::File(error) => (None, error.to_string()),
+            Unread::Text(text, why) => (Some(text.as_str()), why.clone()),
+        };
+        let damaged = Damaged { file: META, text, why: &why };
+        let mut salvaged = damaged.read(assumed, &NEEDED, &["format", "filter_lines"]);
+        if !KINDS.contains(&salvaged.value.kind.as_str()) {
+            salvaged.value.kind = KINDS[1].into();
+            salvaged.untold.push("kind");
+        }
+        let mut said = salvaged.words();
+        if salvaged.untold.contains(&"kind") {
+            said += "; its counts are read as emulated";
+        }
+        let shown = said.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        Some(Self { path: path.into(), meta: salvaged.value, damage: Some(shown) })
+    }
+
+    /// The header of the first log that has a whole one.
+    fn header_of(path: &Path) -> Option<Header> {
+        logs_in(path).ok()?.iter().find_map(|log| LogReader::open(log).ok()).map(|log| log.header())
     }
 
     /// Writes `meta.json` again.
@@ -306,7 +392,7 @@ impl Recording {
     /// # Errors
     /// It cannot be written.
     pub fn save_meta(&self) -> Result<(), RecordingError> {
-        write_json(&self.path.join("meta.json"), &self.meta)
+        write_json(&self.path.join(META), &self.meta)
     }
 
     /// Writes `symbols.json`.
@@ -346,17 +432,7 @@ impl Recording {
     /// # Errors
     /// The directory cannot be read.
     pub fn logs(&self) -> Result<Vec<PathBuf>, RecordingError> {
-        let dir = self.path.join("threads");
-        let mut list = Vec::new();
-        regular::folder(&dir).map_err(io("read", &dir))?;
-        for entry in fs::read_dir(&dir).map_err(io("read", &dir))? {
-            let path = entry.map_err(io("read", &dir))?.path();
-            if path.extension().is_some_and(|e| e == "hnlog") {
-                list.push(path);
-            }
-        }
-        list.sort();
-        Ok(list)
+        logs_in(&self.path)
     }
 
     /// Bytes of all logs.
@@ -397,6 +473,21 @@ impl Recording {
         }
         Ok(())
     }
+}
+
+/// The logs of a recording's directory, by name.
+fn logs_in(path: &Path) -> Result<Vec<PathBuf>, RecordingError> {
+    let dir = path.join("threads");
+    let mut list = Vec::new();
+    regular::folder(&dir).map_err(io("read", &dir))?;
+    for entry in fs::read_dir(&dir).map_err(io("read", &dir))? {
+        let path = entry.map_err(io("read", &dir))?.path();
+        if path.extension().is_some_and(|e| e == "hnlog") {
+            list.push(path);
+        }
+    }
+    list.sort();
+    Ok(list)
 }
 
 fn parse_module(line: &str) -> Option<Module> {
@@ -445,5 +536,117 @@ mod tests {
         assert!(e.contains("not a recording") && e.contains("meta.json"), "{e}");
         let e = Recording::open(Path::new("/nowhere/at/all")).unwrap_err().to_string();
         assert!(e.contains("cannot open /nowhere/at/all"), "{e}");
+    }
+
+    /// A recording with one log, in a folder of its own.
+    struct Sound(PathBuf);
+
+    impl Sound {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("homenode-log-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            let recording = Recording::create(&path, meta()).unwrap();
+            let header = Header { version: VERSION, filter_lines: 512, line_shift: 6 };
+            fs::write(path.join("threads/00000.hnlog"), header.bytes()).unwrap();
+            Self(recording.path)
+        }
+
+        fn text(&self) -> String {
+            fs::read_to_string(self.0.join(META)).unwrap()
+        }
+
+        fn with(&self, text: impl AsRef<[u8]>) -> Result<Recording, String> {
+            fs::write(self.0.join(META), text).unwrap();
+            Recording::open(&self.0).map_err(|e| e.to_string())
+        }
+    }
+
+    impl Drop for Sound {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn meta() -> Meta {
+        Meta {
+            format: VERSION,
+            homenode: "0.1.0".into(),
+            kind: "exact".into(),
+            command: vec!["./app".into(), "-n \"7\"".into()],
+            environment: [("OMP_NUM_THREADS".into(), "4".into())].into(),
+            filter_lines: 512,
+            ended: Some(Ended { status: Some(0), signal: None, elapsed_ns: 9, io_wait_ns: None }),
+        }
+    }
+
+    #[test]
+    fn a_description_that_is_cut_off_keeps_the_fields_before() {
+        let sound = Sound::new("cut");
+        let text = sound.text();
+        assert_eq!(sound.with(&text).unwrap().damage, None);
+        for end in 0..text.len() - 1 {
+            let found = sound.with(&text[..end]).unwrap();
+            let said = found.damage.expect("it is damaged");
+            assert!(said.starts_with("meta.json is damaged"), "{end}: {said}");
+            let told = |field: &str| !said.contains(field);
+            let kind = if told("kind") { "exact" } else { "emulated" };
+            assert_eq!((found.meta.kind.as_str(), found.meta.filter_lines), (kind, 512), "{end}: {said}");
+            assert_eq!(found.meta.command.len(), if told("command") { 2 } else { 0 }, "{end}: {said}");
+            assert_eq!(found.meta.ended.is_some(), told("ended"), "{end}: {said}");
+        }
+        assert_eq!(sound.with("").unwrap().damage.unwrap().matches("homenode, kind, command").count(), 1);
+    }
+
+    #[test]
+    fn a_flipped_bit_costs_the_field_that_it_is_in() {
+        let sound = Sound::new("flip");
+        let text = sound.text();
+        let (mut damaged, mut refused) = (0, 0);
+        for at in 0..text.len() {
+            for bit in 0..8 {
+                let mut bytes = text.clone().into_bytes();
+                bytes[at] ^= 1 << bit;
+                let Ok(found) = sound.with(&bytes) else {
+                    refused += 1;
+                    continue;
+                };
+                let Meta { kind, command, environment, .. } = found.meta;
+                assert!(KINDS.contains(&kind.as_str()), "byte {at}, bit {bit}: {kind}");
+                let Some(said) = found.damage else { continue };
+                damaged += 1;
+                assert!(!said.contains(char::is_control), "byte {at}, bit {bit}: {said:?}");
+                assert!(said.contains("command") || command.len() == 2, "byte {at}, bit {bit}: {said}");
+                assert!(
+                    said.contains("environment") || environment.len() == 1,
+                    "byte {at}, bit {bit}: {said}"
+                );
+            }
+        }
+        // Another version is no damage: seven bits of its digit make another digit, or a letter.
+        assert!(damaged > 1000 && refused < 8, "{damaged} damaged, {refused} refused");
+    }
+
+    #[test]
+    fn a_description_that_is_no_file_is_said_and_without_a_whole_log_nothing_is_read() {
+        let sound = Sound::new("none");
+        fs::remove_file(sound.0.join(META)).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", sound.0.join(META)).unwrap();
+        let said = Recording::open(&sound.0).unwrap().damage.unwrap();
+        assert!(said.contains("cannot be read") && said.contains("symbolic link"), "{said}");
+        fs::remove_file(sound.0.join(META)).unwrap();
+        let log = sound.0.join("threads/00000.hnlog");
+        fs::write(&log, "HNLO").unwrap();
+        assert!(sound.with("{").unwrap_err().contains("line 1: EOF"));
+        fs::remove_file(&log).unwrap();
+        assert!(sound.with("{").unwrap_err().contains("line 1: EOF"));
+        assert!(sound.with("{\"format\": 1").unwrap_err().contains("line 1: EOF"));
+    }
+
+    #[test]
+    fn a_newer_version_is_no_damage() {
+        let sound = Sound::new("newer");
+        let text = sound.text().replace("\"format\": 1", "\"format\": 99");
+        let error = sound.with(text).unwrap_err();
+        assert!(error.contains("format 99, but this homenode knows 1"), "{error}");
     }
 }

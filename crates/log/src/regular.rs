@@ -49,17 +49,25 @@ pub fn folder(path: &Path) -> io::Result<()> {
     }
 }
 
+/// The bytes of an open file of at most `most` bytes.
+///
+/// # Errors
+/// It is longer, or cannot be read.
+pub fn bytes(file: File, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if file.take(most.saturating_add(1)).read_to_end(&mut bytes)? as u64 > most {
+        let why = format!("it is longer than the {most} bytes that are read");
+        return Err(io::Error::new(ErrorKind::InvalidData, why));
+    }
+    Ok(bytes)
+}
+
 /// The text of an open file of at most `most` bytes.
 ///
 /// # Errors
 /// It is longer, is no text, or cannot be read.
 pub fn text(file: File, most: u64) -> io::Result<String> {
-    let mut text = String::new();
-    if file.take(most.saturating_add(1)).read_to_string(&mut text)? as u64 > most {
-        let why = format!("it is longer than the {most} bytes that are read");
-        return Err(io::Error::new(ErrorKind::InvalidData, why));
-    }
-    Ok(text)
+    String::from_utf8(bytes(file, most)?).map_err(|e| io::Error::new(ErrorKind::InvalidData, e))
 }
 
 #[cfg(test)]

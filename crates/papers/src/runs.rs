@@ -118,7 +118,12 @@ impl Workshop<'_> {
         );
         let path = self.folder.join(name);
         if path.exists() {
-            return Recording::open(&path).context(|| "cannot go on with an earlier recording".into());
+            let cannot = || String::from("cannot go on with an earlier recording");
+            let earlier = Recording::open(&path).context(cannot)?;
+            return match &earlier.damage {
+                Some(damage) => Err(Error::failed(cannot()).tried(format!("{}: {damage}", path.display()))),
+                None => Ok(earlier),
+            };
         }
         let class = Some(run.class.as_str()).filter(|c| !c.is_empty());
         let mut args = kernel.arguments(class, Some(run.threads))?;

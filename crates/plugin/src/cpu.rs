@@ -1,10 +1,13 @@
 //! What the call-backs of one virtual CPU use. A CPU executes on one thread at a time.
 
+use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use homenode_cache::Line;
 use homenode_model::LineNo;
+use homenode_wire::monitor::Code;
 
+use crate::calls::Calls;
 use crate::front::{Front, Known, Met};
 use crate::monitor::KERNEL;
 use crate::pending::{Access, Pending};
@@ -30,9 +33,12 @@ pub struct Desk {
     kernel: *const AtomicU64,
     /// The counter of the process that the CPU executes.
     running: AtomicPtr<AtomicU64>,
+    /// The calls that the program is in. The call-backs of this CPU alone use them.
+    calls: Box<UnsafeCell<Calls>>,
 }
 
-// SAFETY: what it points to is atomic, and lives as long as the plug-in.
+// SAFETY: what it points to is atomic and lives as long as the plug-in, except for `calls`, which
+// the call-backs of one CPU use. QEMU never runs these at the same time.
 unsafe impl Sync for Desk {}
 // SAFETY: as above.
 unsafe impl Send for Desk {}
@@ -46,7 +52,42 @@ impl Desk {
             time: AtomicU64::new(0),
             kernel: &raw const shared.accesses[usize::from(KERNEL)],
             running: AtomicPtr::new((&raw const shared.accesses[usize::from(KERNEL)]).cast_mut()),
+            calls: Box::default(),
         }
+    }
+
+    /// Stands for the process that the CPU executes.
+    fn whose(&self) -> usize {
+        self.running.load(Ordering::Relaxed) as usize
+    }
+
+    /// A call stored the return address `back` at `slot`.
+    ///
+    /// # Safety
+    /// In a call-back of this CPU.
+    #[inline(always)]
+    pub unsafe fn enter(&self, slot: u64, back: u64) {
+        // SAFETY: nobody else uses it meanwhile, by the caller's promise.
+        unsafe { (*self.calls.get()).enter(slot, back, self.whose()) }
+    }
+
+    /// A return loaded its address from `slot`.
+    ///
+    /// # Safety
+    /// In a call-back of this CPU.
+    #[inline(always)]
+    pub unsafe fn leave(&self, slot: u64) {
+        // SAFETY: nobody else uses it meanwhile, by the caller's promise.
+        unsafe { (*self.calls.get()).leave(slot) }
+    }
+
+    /// What the program executes; `at` is the instruction's address, 0 in the kernel.
+    ///
+    /// # Safety
+    /// In a call-back of this CPU.
+    pub unsafe fn code(&self, at: u64) -> Code {
+        // SAFETY: nobody else uses it meanwhile, by the caller's promise.
+        Code { at, calls: unsafe { (*self.calls.get()).innermost(self.whose()) } }
     }
 
     /// Counts an access of at most `bytes`, of the kernel's or the program's code, if it lies in
@@ -122,6 +163,9 @@ pub trait Behind {
     fn translate(&self, what: u32, address: u64) -> Option<u64>;
     /// The process that a CPU executes.
     fn process(&self, cpu: usize) -> u16;
+    /// The instruction at `at` stores to a page of a process: a first store of this CPU's. The
+    /// pages are virtual and physical.
+    fn stores(&self, cpu: usize, process: u16, pages: (u64, u64), at: u64);
     /// The CPU's pending accesses are for the model.
     fn flush(&self, cpu: usize);
 }
@@ -135,8 +179,9 @@ impl Cpu {
         behind: &impl Behind,
         cpu: usize,
         (what, address): (u32, u64),
-        kernel: bool,
+        at: u64,
     ) {
+        let kernel = at >> 63 != 0;
         let (write, bytes) = word::read(what);
         // The desk was asked for the largest access that there may be.
         if desk.answers(bytes, what, address, kernel) {
@@ -154,16 +199,24 @@ impl Cpu {
         };
         // All processes are below; the compiler cannot know.
         count(&shared.accesses[usize::from(process) % MOST]);
-        let place = match self.translations.get(address) {
-            Some(place) => place,
+        let (place, mut stored) = match self.translations.get(address) {
+            Some(found) => found,
             None => match behind.translate(what, address) {
                 Some(place) => {
-                    self.translations.put(address, place);
-                    place
+                    // The kernel's own pages are not asked for.
+                    let stored = address >> 63 != 0;
+                    self.translations.put(address, place, stored);
+                    (place, stored)
                 }
                 None => return,
             },
         };
+        if write && !stored {
+            let (owner, at) = if kernel { (behind.process(cpu), 0) } else { (process, at) };
+            behind.stores(cpu, owner, (address >> PAGE_SHIFT, place >> PAGE_SHIFT), at);
+            self.translations.put(address, place, true);
+            stored = true;
+        }
         let shift = behind.line_shift();
         let page = address >> PAGE_SHIFT;
         // A program's access that its desk answers needs its process: it is not known when only the
@@ -172,7 +225,7 @@ impl Cpu {
         let one = |line: u64, virtual_line: u64| {
             let (place, met) = shared.front.access(Line(line), write, desk.tick(), shared.pending.next());
             if keep {
-                shared.front.know(virtual_line, place);
+                shared.front.know(virtual_line, place, stored);
             }
             if let Met::Model(room) = met
                 && shared.pending.add(Access { line, write, page, process, room })

@@ -1,4 +1,5 @@
-//! The instructions of x86 after which a virtual address may mean another physical one.
+//! The instructions of x86 after which a virtual address may mean another physical one, and calls
+//! and returns.
 //!
 //! A processor may keep translations until it is told otherwise (Intel SDM vol. 3, 4.10.4), so a
 //! kernel that takes a page away or puts another one in its place executes one of these on every
@@ -41,6 +42,30 @@ pub fn synchronises(bytes: &[u8]) -> bool {
         [0xf0, ..] | [0x0f, 0x05, ..] => true,
         [0x86 | 0x87, modrm, ..] => modrm >> 6 != 3,
         _ => false,
+    }
+}
+
+/// Whose an instruction is, and what its accesses say of the program's calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The kernel's.
+    Kernel,
+    /// The program's, and neither of the following.
+    Program,
+    /// A call of the program's: it stores its return address.
+    Call,
+    /// A return of the program's: it loads its address.
+    Return,
+}
+
+/// What the instruction in `bytes` is, of a program.
+pub fn flow(bytes: &[u8]) -> Place {
+    let prefix = |b: &&u8| matches!(**b, 0x66 | 0x67 | 0xf2 | 0xf3 | 0x2e | 0x3e | 0x64 | 0x40..=0x4f);
+    match &bytes[bytes.iter().take_while(prefix).count()..] {
+        [0xe8, ..] => Place::Call,
+        [0xff, modrm, ..] if (modrm >> 3) & 7 == 2 => Place::Call,
+        [0xc2 | 0xc3, ..] => Place::Return,
+        _ => Place::Program,
     }
 }
 
@@ -97,6 +122,26 @@ mod tests {
         }
         for bytes in [&[0x48, 0x87, 0xc3][..], &[0x90], &[0x48, 0x89, 0x07], &[0x66], &[]] {
             assert!(!synchronises(bytes), "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn calls_and_returns_are_known() {
+        for (bytes, place) in [
+            (&[0xe8, 1, 2, 3, 4][..], Place::Call),            // call rel32
+            (&[0x66, 0x48, 0xe8, 1, 2, 3, 4], Place::Call),    // data16 rex.W call rel32
+            (&[0xff, 0x15, 1, 2, 3, 4], Place::Call),          // call [rip + disp32]
+            (&[0x41, 0xff, 0xd4], Place::Call),                // call r12
+            (&[0xf2, 0xff, 0x25, 1, 2, 3, 4], Place::Program), // bnd jmp [rip + disp32]
+            (&[0xff, 0x36], Place::Program),                   // push [rsi]
+            (&[0xc3], Place::Return),
+            (&[0xf3, 0xc3], Place::Return),
+            (&[0xc2, 8, 0], Place::Return),
+            (&[0x48, 0x89, 0x07], Place::Program),
+            (&[0x66], Place::Program),
+            (&[], Place::Program),
+        ] {
+            assert_eq!(flow(bytes), place, "{bytes:x?}");
         }
     }
 

@@ -17,11 +17,14 @@ use homenode_wire::monitor::Order;
 use crate::api::{Accessed, Api, Id, Info, LOADS_AND_STORES, NO_REGISTERS};
 use crate::config;
 use crate::cpu::{Behind, Cpu, Desk, Shared};
+use crate::decode::Place;
+use crate::firsts::Firsts;
 use crate::memory::Memory;
 use crate::monitor::{Accesses, Monitor, Reach};
 use crate::place::Places;
 use crate::process::Processes;
 use crate::translate::PAGE_SHIFT;
+use crate::word::WRITE;
 use crate::{control, decode, emulator, word};
 
 #[derive(Debug)]
@@ -44,6 +47,7 @@ struct Plugin {
     places: Places,
     nodes: Vec<u64>,
     processes: RwLock<Processes>,
+    firsts: Firsts,
     /// Accesses are reported: everything has been translated for that.
     watching: AtomicBool,
     counting: AtomicBool,
@@ -124,6 +128,7 @@ fn install(id: Id, version: c_int, cpus: usize, path: &str) -> Result<(), String
         places: monitor.places().clone(),
         nodes: config.machine.nodes.iter().map(|n| n.memory.0).collect(),
         processes: RwLock::new(Processes::new(config.kernel)),
+        firsts: Firsts::new(monitor.places().pages()),
         line_shift: monitor.line_shift(),
         monitor: Mutex::new(monitor),
         watching: AtomicBool::new(false),
@@ -187,6 +192,7 @@ impl Plugin {
             slot.shared.front.clear();
         }
         monitor.restart(self.accesses())?;
+        self.firsts.restart();
         self.lost.store(0, Ordering::Relaxed);
         self.counting.store(true, Ordering::SeqCst);
         Ok(())
@@ -221,6 +227,7 @@ impl Plugin {
             self.hand_over(&mut monitor, cpu);
         }
         monitor.next_interval(&self.accesses());
+        self.firsts.next_interval();
     }
 
     fn end(&self) -> Result<(), String> {
@@ -232,7 +239,8 @@ impl Plugin {
             self.hand_over(&mut monitor, cpu);
         }
         let met = self.processes.read().unwrap_or_else(PoisonError::into_inner).met();
-        let found = monitor.result(&met, &self.accesses(), self.lost.load(Ordering::Relaxed));
+        let mut found = monitor.result(&met, &self.accesses(), self.lost.load(Ordering::Relaxed));
+        (found.codes, found.firsts) = self.firsts.found();
         // What is known would be counted without a question.
         self.cpus.iter().for_each(|slot| slot.shared.front.clear());
         let bytes = homenode_wire::encode(&found).map_err(|e| e.to_string())?;
@@ -269,6 +277,13 @@ impl Behind for Plugin {
         processes.on(cpu, |physical| self.places.physical(physical))
     }
 
+    #[cold]
+    fn stores(&self, cpu: usize, process: u16, (page, physical): (u64, u64), at: u64) {
+        // SAFETY: there is a desk for each CPU; within a call-back of this CPU.
+        let code = || unsafe { (*DESKS.load(Ordering::Relaxed).add(cpu)).code(at) };
+        self.firsts.store((process, page, physical), cpu, code);
+    }
+
     fn flush(&self, cpu: usize) {
         let mut monitor = self.model();
         // It may have ended while this waited.
@@ -296,7 +311,8 @@ extern "C" fn on_translation(_: Id, block: *mut c_void) {
     unsafe {
         for i in 0..(api.instructions)(block) {
             let instruction = (api.instruction)(block, i);
-            let kernel = (api.address)(instruction) >> 63 != 0;
+            let at = (api.address)(instruction);
+            let kernel = at >> 63 != 0;
             let (bytes, size) = api.bytes(instruction);
             let bytes = &bytes[..size];
             if let Some(code) = decode::mark(bytes) {
@@ -311,8 +327,17 @@ extern "C" fn on_translation(_: Id, block: *mut c_void) {
             if !kernel && decode::synchronises(bytes) {
                 (api.on_execution)(instruction, on_synchronisation, NO_REGISTERS, nothing);
             }
-            let accessed = on_access(api.version, kernel);
-            (api.on_access)(instruction, accessed, NO_REGISTERS, LOADS_AND_STORES, nothing);
+            let place = if kernel { Place::Kernel } else { decode::flow(bytes) };
+            let accessed = on_access(api.version, place);
+            // A call is known by where it returns to.
+            let told = if place == Place::Call { at + size as u64 } else { at };
+            (api.on_access)(
+                instruction,
+                accessed,
+                NO_REGISTERS,
+                LOADS_AND_STORES,
+                told as usize as *mut c_void,
+            );
         }
     }
 }
@@ -354,36 +379,59 @@ extern "C" fn on_mark(_: u32, code: *mut c_void) {
 
 /// What is called at an access. Version 1 tells of 16 bytes as of two times 8, later ones as of 16;
 /// of more bytes always in pieces.
-const fn on_access(version: c_int, kernel: bool) -> Accessed {
-    match (version, kernel) {
-        (1, true) => on_kernel_access::<8>,
-        (1, false) => on_user_access::<8>,
-        (_, true) => on_kernel_access::<16>,
-        (_, false) => on_user_access::<16>,
+const fn on_access(version: c_int, place: Place) -> Accessed {
+    match (version, place) {
+        (1, Place::Kernel) => on_kernel_access::<8>,
+        (1, Place::Program) => on_user_access::<8>,
+        (1, Place::Call) => on_call::<8>,
+        (1, Place::Return) => on_return::<8>,
+        (_, Place::Kernel) => on_kernel_access::<16>,
+        (_, Place::Program) => on_user_access::<16>,
+        (_, Place::Call) => on_call::<16>,
+        (_, Place::Return) => on_return::<16>,
     }
 }
 
-extern "C" fn on_user_access<const MOST: u64>(cpu: u32, what: u32, address: u64, _: *mut c_void) {
+extern "C" fn on_user_access<const MOST: u64>(cpu: u32, what: u32, address: u64, at: *mut c_void) {
     // SAFETY: there is one for each CPU, as was made sure before call-backs were registered.
     let desk = unsafe { &*DESKS.load(Ordering::Relaxed).add(cpu as usize) };
     if !desk.answers(MOST, what, address, false) {
-        behind_the_desk(cpu, what, address, false);
+        behind_the_desk(cpu, what, address, at);
     }
 }
 
-extern "C" fn on_kernel_access<const MOST: u64>(cpu: u32, what: u32, address: u64, _: *mut c_void) {
+extern "C" fn on_kernel_access<const MOST: u64>(cpu: u32, what: u32, address: u64, at: *mut c_void) {
     // SAFETY: as above.
     let desk = unsafe { &*DESKS.load(Ordering::Relaxed).add(cpu as usize) };
     if !desk.answers(MOST, what, address, true) {
-        behind_the_desk(cpu, what, address, true);
+        behind_the_desk(cpu, what, address, at);
     }
 }
 
-/// An access that the desk does not answer, as all do while nothing is counted. A C function,
-/// because nothing unwinds out of these: so a call-back need not keep a frame for it, but ends by
-/// jumping here.
+/// A call of the program's, which stores its return address. It may load the function's before.
+extern "C" fn on_call<const MOST: u64>(cpu: u32, what: u32, address: u64, back: *mut c_void) {
+    // SAFETY: as above; a call-back of this CPU.
+    let desk = unsafe { &*DESKS.load(Ordering::Relaxed).add(cpu as usize) };
+    if what & WRITE != 0 {
+        // SAFETY: as above.
+        unsafe { desk.enter(address, back as u64) };
+    }
+    // The return address may be another line's.
+    on_user_access::<MOST>(cpu, what, address, back.wrapping_byte_sub(1));
+}
+
+/// A return of the program's, which loads its address.
+extern "C" fn on_return<const MOST: u64>(cpu: u32, what: u32, address: u64, at: *mut c_void) {
+    // SAFETY: as above; a call-back of this CPU.
+    unsafe { (*DESKS.load(Ordering::Relaxed).add(cpu as usize)).leave(address) };
+    on_user_access::<MOST>(cpu, what, address, at);
+}
+
+/// An access that the desk does not answer, as all do while nothing is counted, by the instruction
+/// at `at`. A C function, because nothing unwinds out of these: so a call-back need not keep a
+/// frame for it, but ends by jumping here.
 #[inline(never)]
-extern "C" fn behind_the_desk(cpu: u32, what: u32, address: u64, kernel: bool) {
+extern "C" fn behind_the_desk(cpu: u32, what: u32, address: u64, at: *mut c_void) {
     let Some(plugin) = PLUGIN.get() else { return };
     if !plugin.counting.load(Ordering::Relaxed) {
         return;
@@ -391,5 +439,5 @@ extern "C" fn behind_the_desk(cpu: u32, what: u32, address: u64, kernel: bool) {
     let Some(slot) = plugin.cpus.get(cpu as usize) else { return };
     // SAFETY: there is one for each CPU; a call-back of this CPU.
     let (desk, own) = unsafe { (&*DESKS.load(Ordering::Relaxed).add(cpu as usize), &mut *slot.own.get()) };
-    own.access((slot.shared, desk), plugin, cpu as usize, (what, address), kernel);
+    own.access((slot.shared, desk), plugin, cpu as usize, (what, address), at as u64);
 }

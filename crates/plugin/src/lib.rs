@@ -15,6 +15,8 @@
 //! | [`monitor`] | caches, counts, modelled time, behind one lock |
 //! | [`contention`] | how long controllers and links are busy, and whom that holds up |
 //! | [`count`] | counts by page |
+//! | [`firsts`] | first stores to pages: who, and the program's code |
+//! | [`calls`] | the calls that a program is in |
 //! | [`place`] | physical addresses in the guest's memory, and whose they are |
 //! | [`memory`], [`process`] | which process a CPU executes, from the guest's memory |
 //! | [`config`] | the machine, as the launcher writes it down |
@@ -39,6 +41,7 @@
 //! the busiest controller, port or link that it uses needs for what all CPUs move.
 
 pub mod api;
+pub mod calls;
 pub mod config;
 pub mod contention;
 pub mod control;
@@ -46,6 +49,7 @@ pub mod count;
 pub mod cpu;
 pub mod decode;
 pub mod emulator;
+pub mod firsts;
 pub mod front;
 pub mod hook;
 pub mod memory;

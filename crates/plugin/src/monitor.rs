@@ -188,7 +188,8 @@ impl Monitor {
         self.traffic.clear();
     }
 
-    /// The result. `lost` are accesses to places that are neither memory nor a device.
+    /// The result, without first stores. `lost` are accesses to places that are neither memory nor
+    /// a device.
     pub fn result(&mut self, processes: &[Process], accesses: &Accesses, lost: u64) -> Found {
         self.close_interval(accesses);
         let cpus = self.cpus.iter().zip(accesses).enumerate().map(|(i, (cpu, all))| {
@@ -224,6 +225,7 @@ impl Monitor {
             intervals: self.contention.intervals().to_vec(),
             pages: self.counts.rows().iter().map(page).collect(),
             lost: self.lost + lost,
+            ..Found::default()
         }
     }
 }
@@ -291,6 +293,7 @@ mod tests {
             intervals: vec![on_the_first(30_000, 2_000_000)],
             pages: vec![page],
             lost: 1,
+            ..Found::default()
         };
         assert_eq!(found, want);
     }

@@ -5,7 +5,11 @@ pub const PAGE_SHIFT: u32 = 12;
 const OFFSET: u64 = (1 << PAGE_SHIFT) - 1;
 const ENTRIES: usize = 512;
 
-/// A virtual page's address with the epoch in its last bits, and the physical page's address.
+/// In [`Entry::physical`]: a store to the page is known.
+const STORED: u64 = 1;
+
+/// A virtual page's address with the epoch in its last bits, and the physical page's address with
+/// [`STORED`].
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     tag: u64,
@@ -31,17 +35,19 @@ impl Translations {
         (address >> PAGE_SHIFT) as usize % ENTRIES
     }
 
-    /// The physical address of a virtual one, if it is known.
+    /// The physical address of a virtual one, if it is known, and whether a store to its page is.
     #[inline]
-    pub fn get(&self, address: u64) -> Option<u64> {
-        let entry = &self.entries[Self::place(address)];
-        (entry.tag == (address & !OFFSET | self.epoch)).then_some(entry.physical | (address & OFFSET))
+    pub fn get(&self, address: u64) -> Option<(u64, bool)> {
+        let Entry { tag, physical } = self.entries[Self::place(address)];
+        let found = (physical & !OFFSET | (address & OFFSET), physical & STORED != 0);
+        (tag == (address & !OFFSET | self.epoch)).then_some(found)
     }
 
-    /// Keeps what QEMU said of the page of `address`.
-    pub fn put(&mut self, address: u64, physical: u64) {
+    /// Keeps what QEMU said of the page of `address`, and whether a store to the page is known.
+    pub fn put(&mut self, address: u64, physical: u64, stored: bool) {
         let tag = address & !OFFSET | self.epoch;
-        self.entries[Self::place(address)] = Entry { tag, physical: physical & !OFFSET };
+        let physical = physical & !OFFSET | if stored { STORED } else { 0 };
+        self.entries[Self::place(address)] = Entry { tag, physical };
     }
 
     /// Forgets everything: the CPU is about to.
@@ -62,9 +68,12 @@ mod tests {
         let mut t = Translations::default();
         let far = (7 + ENTRIES as u64) << PAGE_SHIFT;
         assert_eq!(t.get(0), None);
-        t.put(7 << PAGE_SHIFT, 70 << PAGE_SHIFT);
-        t.put(far + 5, 71 << PAGE_SHIFT | 5);
-        assert_eq!((t.get(7 << PAGE_SHIFT), t.get(far | 9)), (None, Some(71 << PAGE_SHIFT | 9)));
+        t.put(7 << PAGE_SHIFT, 70 << PAGE_SHIFT, true);
+        t.put(far + 5, 71 << PAGE_SHIFT | 5, false);
+        let at = 71 << PAGE_SHIFT | 9;
+        assert_eq!((t.get(7 << PAGE_SHIFT), t.get(far | 9)), (None, Some((at, false))));
+        t.put(far, 71 << PAGE_SHIFT, true);
+        assert_eq!(t.get(far | 9), Some((at, true)));
         for _ in 0..2 * OFFSET {
             t.forget();
             assert_eq!(t.get(far), None);

@@ -10,11 +10,13 @@ use homenode_order::Trace;
 /// What a recording lacks, a sentence each; `trace` is what was met when it was read. Empty: it is
 /// whole.
 pub fn missing(recording: &Recording, trace: &Trace) -> Vec<String> {
-    let mut all = Vec::new();
+    let mut all = Vec::from_iter(recording.damage.clone());
     if let Some(why) = recording.stopped() {
         all.push(why);
     }
     match &recording.meta.ended {
+        // The description is damaged, and each log has its end.
+        None if recording.damage.is_some() && trace.unfinished == 0 => {}
         None => all.push(
             "the recording was cut off: it has no end; the recorder was killed, or the program still runs"
                 .to_owned(),

@@ -20,6 +20,8 @@ use crate::frame::{Kind, Message};
 pub const INTERVALS: usize = 1 << 22;
 /// Rows of pages.
 pub const PAGES: usize = 1 << 26;
+/// Calls around an instruction that the monitor keeps.
+pub const CALLS: usize = 8;
 
 /// What `qemu_plugin_hwaddr_phys_addr` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,6 +206,30 @@ pub struct Page {
     pub counts: Vec<Counts>,
 }
 
+/// What a program executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Code {
+    /// Address of the instruction; 0: the kernel's.
+    pub at: u64,
+    /// Return addresses of the calls around it, innermost first; 0 where none is known.
+    pub calls: [u64; CALLS],
+}
+
+/// The first store of a process to a page in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct First {
+    /// As [`Page::interval`].
+    pub interval: u32,
+    /// Number of the process.
+    pub process: u16,
+    /// Virtual address divided by 4096.
+    pub page: u64,
+    /// The virtual CPU.
+    pub cpu: u32,
+    /// Index of the code in [`Found::codes`].
+    pub code: u32,
+}
+
 /// What the monitor found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
@@ -219,13 +245,19 @@ pub struct Found {
     /// By interval, process, virtual page, physical page.
     #[serde(serialize_with = "list::write::<PAGES, _, _>", deserialize_with = "list::read::<PAGES, _, _>")]
     pub pages: Vec<Page>,
+    /// The code of first stores.
+    #[serde(serialize_with = "list::write::<PAGES, _, _>", deserialize_with = "list::read::<PAGES, _, _>")]
+    pub codes: Vec<Code>,
+    /// First stores, by process, virtual page, interval.
+    #[serde(serialize_with = "list::write::<PAGES, _, _>", deserialize_with = "list::read::<PAGES, _, _>")]
+    pub firsts: Vec<First>,
     /// Accesses that did not fit the model.
     pub lost: u64,
 }
 
 impl Message for Found {
     const KIND: Kind = Kind::MonitorFound;
-    const VERSION: u16 = 1;
+    const VERSION: u16 = 2;
     const MOST: usize = 1 << 30;
 }
 

@@ -103,7 +103,7 @@ fn table(several: bool) -> Table {
 fn one(table: &mut Table, recording: &Recording, several: bool) -> Result<Exit> {
     let name = recording.path.display().to_string();
     let logs = recording.logs().context(|| format!("cannot check {name}"))?;
-    let (mut cut_off, mut problems) = (0, Vec::new());
+    let (mut cut_off, mut problems) = (0, Vec::from_iter(recording.damage.clone()));
     for log in &logs {
         let thread = log.file_stem().unwrap_or_default().to_string_lossy();
         let mut row = if several { vec![Cell::text(name.clone())] } else { Vec::new() };
@@ -143,7 +143,7 @@ fn one(table: &mut Table, recording: &Recording, several: bool) -> Result<Exit> 
         problems.push(e.to_string());
     }
     // A recording that was cut off lacks its end anyway.
-    if cut_off == 0 && problems.is_empty() {
+    if cut_off == 0 && problems.len() == usize::from(recording.damage.is_some()) {
         let lacking = homenode_simulated::gaps(recording);
         problems.extend(lacking.or_else(|| homenode_simulated::members_without_log(recording)));
     }
@@ -163,6 +163,9 @@ fn verdict(recording: &Recording, logs: usize, cut_off: u32, problems: usize) ->
     }
     if logs == 0 {
         return Some("empty: no thread was recorded: there is no log in its folder threads".into());
+    }
+    if recording.damage.is_some() && problems == 1 && cut_off == 0 {
+        return Some("damaged: its description; its logs are whole".into());
     }
     if problems > 0 {
         return Some(format!("damaged: {problems} problems; what comes before them is readable"));

@@ -98,6 +98,87 @@ fn exact_recordings() {
     }
 }
 
+/// A damaged description is said first, the rest is shown, and the status is 3.
+fn says_what_is_damaged(dir: &Path, line: &str, file: &str) {
+    let words: Vec<&str> = line.split(' ').collect();
+    let (status, out, err) = run(dir, &words);
+    assert_eq!(status, Some(3), "{line}\n{out}{err}");
+    let all = out + &err;
+    let flat = all.split_whitespace().collect::<Vec<_>>().join(" ");
+    let named = flat.contains(&format!("{file} is damaged"));
+    assert!(named, "{line}\n{all}");
+    assert!(!all.contains('\u{1b}') && !all.contains("panicked"), "{line}\n{all}");
+    let first = |text: &str| text.lines().find(|l| !l.is_empty()).unwrap_or_default().to_owned();
+    let is_first = match &words[..2] {
+        // What is wrong stands below the threads.
+        ["rec", "check"] => true,
+        // The table of files follows on standard output.
+        ["rec", "export"] => first(&err).contains("is partial"),
+        _ => first(&all).contains("not whole") || first(&all).starts_with("! "),
+    };
+    assert!(is_first, "{line}\n{all}");
+}
+
+/// Cut off, a flipped bit, and empty.
+fn damages(text: &str) -> [Vec<u8>; 3] {
+    let bytes = text.as_bytes();
+    let mut flipped = bytes.to_vec();
+    let at = text.find("\"command\"").expect("it has a command");
+    flipped[at] ^= 1 << 3;
+    [bytes[..at + 9].to_vec(), flipped, Vec::new()]
+}
+
+#[test]
+fn a_damaged_description_of_logs() {
+    let dir = fresh("cut-described");
+    let whole = dir.join("whole");
+    copy(&fixtures().join("logs/v1/sor"), &whole.join("threads"));
+    fs::write(whole.join("meta.json"), exact_meta("./sor")).unwrap();
+    let counts = |name: &str| {
+        let text = run(&dir, &["show", name, "-m", "2s-xeon", "--json"]).1;
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let objects = json["objects"].as_array().expect("a list").iter();
+        objects.map(|o| o["accesses"]["count"].as_u64().expect("a count")).collect::<Vec<_>>()
+    };
+    let sound = counts("whole");
+    assert!(sound.iter().sum::<u64>() > 0, "{sound:?}");
+    for (n, bytes) in damages(&exact_meta("./sor")).iter().enumerate() {
+        let name = format!("damaged-{n}");
+        copy(&whole, &dir.join(&name));
+        fs::write(dir.join(&name).join("meta.json"), bytes).unwrap();
+        let lines = [&EXACT[..], &["rec check R", "diff R whole", "rec export R -o out-R"]].concat();
+        for line in lines {
+            says_what_is_damaged(&dir, &line.replace('R', &name), "meta.json");
+        }
+        let (_, out, _) = run(&dir, &["rec", "check", &name]);
+        assert!(out.contains("damaged: its description; its logs are whole"), "{out}");
+        assert_eq!(counts(&name), sound, "{name}");
+    }
+}
+
+#[test]
+fn a_damaged_description_of_an_older_form() {
+    let dir = fresh("cut-described-older");
+    for (kind, about) in [("lab", "lab.json"), ("live", "live.json")] {
+        let whole = dir.join(kind);
+        copy(&fixtures().join(format!("recordings/{kind}-v1")), &whole);
+        let meta = fs::read_to_string(whole.join("meta.json")).unwrap();
+        let text = fs::read_to_string(whole.join(about)).unwrap();
+        let half = text.as_bytes()[..text.len() / 2].to_vec();
+        let all = damages(&meta).map(|bytes| ("meta.json", bytes));
+        for (n, (file, bytes)) in all.into_iter().chain([(about, half), (about, Vec::new())]).enumerate() {
+            let name = format!("{kind}-damaged-{n}");
+            copy(&whole, &dir.join(&name));
+            fs::write(dir.join(&name).join(file), bytes).unwrap();
+            for line in
+                ["show R", "show --map R", "rec check R", "diff R W", "explain R", "rec export R -o out-R"]
+            {
+                says_what_is_damaged(&dir, &line.replace('R', &name).replace('W', kind), file);
+            }
+        }
+    }
+}
+
 #[test]
 fn recordings_of_the_lab_and_live_ones() {
     let dir = fresh("cut-older");

@@ -133,7 +133,7 @@ fn ready(dir: &Path, name: &str, source: &str) -> Option<()> {
 }
 
 /// `homenode` with the kernel that all tests share, and scratch files where they are looked for.
-fn command(dir: &Path, words: &str) -> Command {
+pub fn command(dir: &Path, words: &str) -> Command {
     let mut command = homenode(dir);
     if let Some(cache) = std::env::var_os("XDG_CACHE_HOME") {
         command.env("XDG_CACHE_HOME", cache);

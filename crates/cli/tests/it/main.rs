@@ -18,6 +18,7 @@ mod kernel;
 mod kernel_work;
 mod killed;
 mod lab;
+mod lab_firsts;
 mod lab_homes;
 mod lab_interleaved;
 mod lab_known;

@@ -9,11 +9,11 @@
 //! The form has no times. An interval's share of the program's time is that of its modelled time.
 
 use homenode_model::{AccessKind, Bytes, NodeId, Ns, ObjectId};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::lines::{self, NO_SENSE, Wrong};
 use super::sites::{Line, Name, PAGE, Sites, page_of};
-use super::{MAX_CSV, MAX_INTERVALS, MAX_NODES, Old, OldMeta};
+use super::{Described, MAX_CSV, MAX_INTERVALS, MAX_NODES, Old, OldMeta};
 use crate::basis::{Basis, Tally};
 use crate::error::DatasetError;
 use crate::homes::{Homes, Seen};
@@ -31,7 +31,7 @@ const LAB: &str = "lab.json";
 const HEADING: &str = "interval,process,address,physical_page,home,node,loads,stores,object";
 
 /// `lab.json`, as far as a data set has a place for it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct About {
     machine: String,
     linux: String,
@@ -45,7 +45,7 @@ struct About {
     intervals: Vec<Modelled>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Cpu {
     #[serde(default)]
     node: u16,
@@ -53,7 +53,7 @@ struct Cpu {
     program_remote: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Modelled {
     modelled_ps: u64,
 }
@@ -107,23 +107,40 @@ fn name(line: &Line) -> Name {
     }
 }
 
-/// Reads the recording.
-pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError> {
-    let about: About = old.json(LAB)?;
+/// Fields of `lab.json` without which something has to be assumed.
+const NEEDED: [&str; 7] = ["machine", "linux", "latency_ns", "cpus", "iterations_told", "lost", "intervals"];
+
+/// What `lab.json` says.
+fn about(old: &Old<'_>) -> Result<Described<About>, DatasetError> {
+    let unknown = || String::from("unknown");
+    let assumed = About { machine: unknown(), linux: unknown(), ..About::default() };
+    let described = old.described(LAB, assumed, &NEEDED, &[]);
+    let about = &described.what;
     let nodes = about.latency_ns.len();
     let square = about.latency_ns.iter().all(|row| row.len() == nodes);
-    if nodes == 0 || nodes as u64 > MAX_NODES || !square {
+    let known = described.tells("latency_ns");
+    if known && (nodes == 0 || nodes as u64 > MAX_NODES || !square) {
         return Err(old.wrong(format!("{LAB}: its latencies are not those of 1 to {MAX_NODES} nodes")));
     }
-    if about.cpus.iter().any(|c| usize::from(c.node) >= nodes) {
+    let most = if known { nodes } else { MAX_NODES as usize };
+    if about.cpus.iter().any(|c| usize::from(c.node) >= most) {
         return Err(old.wrong(format!("{LAB}: a CPU is on a node that is not there")));
     }
+    Ok(described)
+}
+
+/// Reads the recording.
+pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError> {
+    let described_by = about(old)?;
+    let about = &described_by.what;
     let mut wrong = Wrong::default();
     let text = old.text(OBJECTS, MAX_CSV)?;
     let mut sites = Sites::read(&text, &mut wrong, name).map_err(|why| old.wrong(why))?;
     drop(text);
     let mut reader = Reader {
-        about: &about,
+        about,
+        most_nodes: if about.latency_ns.is_empty() { MAX_NODES as usize } else { about.latency_ns.len() },
+        highest_node: about.cpus.iter().map(|c| c.node).max().unwrap_or(0),
         sites: &mut sites,
         tables: Memory::default(),
         seen: Vec::new(),
@@ -141,12 +158,13 @@ pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError
     if let Some(error) = stuck {
         return Err(error);
     }
-    let Reader { mut tables, seen, sum, last, .. } = reader;
-    let mut meta = described(meta, &about);
+    let Reader { mut tables, seen, sum, last, highest_node, .. } = reader;
+    let mut meta = described(meta, about);
+    meta.incomplete.extend(described_by.said.clone());
     meta.incomplete.extend(wrong.into_words());
     let all = about.cpus.iter().map(|c| c.program_local.saturating_add(c.program_remote));
     let all = all.fold(0, u64::saturating_add);
-    if sum > all {
+    if described_by.tells("cpus") && sum > all {
         let why = format!("{ACCESSES}: its lines add up to {sum}, but all CPUs together counted {all}");
         meta.incomplete.push(why);
     }
@@ -154,10 +172,10 @@ pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError
         meta.incomplete.push(format!("{} accesses did not fit the model", about.lost));
     }
     let elapsed = Ns(meta.ended.as_ref().map_or(0, |e| e.elapsed_ns));
-    let intervals = intervals(&about, last, elapsed);
+    let intervals = intervals(about, last, elapsed);
     intervals.iter().try_for_each(|i| tables.push(i))?;
-    machine(&about, &mut tables)?;
-    iterations(&about, &intervals, &sites, &mut tables)?;
+    machine(about, highest_node, &mut tables)?;
+    iterations(about, &intervals, &sites, &mut tables)?;
     homes(seen, &intervals, &sites, &mut tables)?;
     sites.objects.iter().try_for_each(|o| tables.push(o))?;
     Ok((meta, tables))
@@ -165,6 +183,10 @@ pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError
 
 struct Reader<'a> {
     about: &'a About,
+    /// Nodes that a row may name.
+    most_nodes: usize,
+    /// The highest node that a row or a CPU names.
+    highest_node: u16,
     sites: &'a mut Sites,
     tables: Memory,
     seen: Vec<Seen>,
@@ -174,8 +196,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn row(&mut self, row: &Row, stuck: &mut Option<DatasetError>) -> Result<(), &'static str> {
-        let nodes = self.about.latency_ns.len();
-        if usize::from(row.home.max(row.node)) >= nodes {
+        if usize::from(row.home.max(row.node)) >= self.most_nodes {
             return Err("there is no such node");
         }
         let known = self.about.intervals.len() as u64;
@@ -193,6 +214,7 @@ impl Reader<'_> {
         };
         let (loads, stores) = (row.loads, row.stores);
         self.last = self.last.max(row.interval);
+        self.highest_node = self.highest_node.max(row.home).max(row.node);
         self.sum = self.sum.saturating_add(loads).saturating_add(stores);
         let interval = IntervalNo(row.interval);
         for (kind, n) in [(AccessKind::Read, loads), (AccessKind::Write, stores)] {
@@ -259,10 +281,17 @@ fn intervals(about: &About, last: u32, elapsed: Ns) -> Vec<Interval> {
     (0..).zip(times::dealt(elapsed, &weights)).map(interval).collect()
 }
 
-fn machine(about: &About, tables: &mut Memory) -> Result<(), DatasetError> {
+/// Nodes and links. Without known latencies, nodes up to the highest one that was named.
+fn machine(about: &About, highest_node: u16, tables: &mut Memory) -> Result<(), DatasetError> {
+    let nodes = match about.latency_ns.len() {
+        0 => highest_node + 1,
+        known => known as u16,
+    };
+    for node in 0..nodes {
+        let cpus = about.cpus.iter().filter(|c| c.node == node).count() as u32;
+        tables.push(&Node { node: NodeId(node), memory_bytes: None::<Bytes>, cpus })?;
+    }
     for (row, from) in about.latency_ns.iter().zip(0..) {
-        let cpus = about.cpus.iter().filter(|c| c.node == from).count() as u32;
-        tables.push(&Node { node: NodeId(from), memory_bytes: None::<Bytes>, cpus })?;
         for (latency, to) in row.iter().zip(0..) {
             tables.push(&Link {
                 from_node: NodeId(from),

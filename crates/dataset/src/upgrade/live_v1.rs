@@ -9,11 +9,11 @@
 //! The form has no times: all of the recording is one interval.
 
 use homenode_model::{AccessKind, NodeId, Ns};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::lines::{self, NO_SENSE, Wrong};
 use super::sites::{Line, Name, PAGE, Sites, page_of};
-use super::{MAX_CSV, MAX_NODES, Old, OldMeta};
+use super::{Described, MAX_CSV, MAX_NODES, Old, OldMeta};
 use crate::basis::{Basis, Tally};
 use crate::error::DatasetError;
 use crate::homes::{Homes, Seen};
@@ -31,7 +31,7 @@ const SCHEMA: &str = "homenode/live/1";
 const MOST_TOGETHER: u64 = 1 << 30;
 
 /// `live.json`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct About {
     schema: String,
     kind: String,
@@ -48,7 +48,7 @@ struct About {
     notes: Vec<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Process {
     process: u32,
     #[serde(default)]
@@ -64,6 +64,23 @@ struct Process {
 }
 
 impl About {
+    /// What holds where nothing is told. A presence claims least.
+    fn assumed() -> Self {
+        Self {
+            schema: SCHEMA.into(),
+            kind: "presence".into(),
+            source: "unknown".into(),
+            one_in: None,
+            bias: Vec::new(),
+            nodes: 0,
+            pretended: false,
+            bytes_together: PAGE,
+            told: 0,
+            processes: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     fn basis(&self) -> Option<Basis> {
         match (self.kind.as_str(), self.one_in) {
             ("sampled", Some(one_in)) if one_in > 0 => Some(Basis::Sampled { one_in }),
@@ -135,9 +152,18 @@ fn name(line: &Line) -> Name {
     Name::Place { site: owned(text), caller: None, variable: None }
 }
 
-/// Reads the recording.
-pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError> {
-    let about: About = old.json(ABOUT)?;
+/// Fields of `live.json` without which something has to be assumed.
+const NEEDED: [&str; 8] =
+    ["kind", "one_in", "source", "nodes", "pretended", "bytes_together", "told", "processes"];
+
+/// What `live.json` says, and what its numbers are worth.
+fn about(old: &Old<'_>) -> Result<(Described<About>, Basis), DatasetError> {
+    let mut described = old.described(ABOUT, About::assumed(), &NEEDED, &["schema"]);
+    if described.what.kind == "sampled" && !described.tells("one_in") {
+        described.what.kind = "presence".into();
+        described.said = described.said.map(|said| said + "; its counts are read as presence");
+    }
+    let about = &described.what;
     let not = |why: &str| Err(old.wrong(format!("{ABOUT}: {why}")));
     if about.schema != SCHEMA {
         return not(&format!("it is not what {SCHEMA} says"));
@@ -149,21 +175,32 @@ pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError
     if !(PAGE..=MOST_TOGETHER).contains(&about.bytes_together) || !about.bytes_together.is_multiple_of(PAGE) {
         return not("a row tells of no number of pages");
     }
+    Ok((described, basis))
+}
+
+/// Reads the recording.
+pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError> {
+    let (mut described_by, basis) = about(old)?;
+    let knows_nodes = described_by.tells("nodes");
+    let most_nodes = if knows_nodes { described_by.what.nodes } else { MAX_NODES };
+    let bytes_together = described_by.what.bytes_together;
     let mut wrong = Wrong::default();
     let text = old.text(OBJECTS, MAX_CSV)?;
     let sites = Sites::read(&text, &mut wrong, name).map_err(|why| old.wrong(why))?;
     let text = old.text(SIGHTINGS, MAX_CSV)?;
-    let (mut rows, mut seen, mut told) = (Vec::new(), Vec::new(), 0_u64);
+    let (mut rows, mut seen, mut told, mut nodes) = (Vec::new(), Vec::new(), 0_u64, 0);
     let read = lines::each(SIGHTINGS, &text, HEADING, &mut wrong, |line| {
         let row = Row::parse(line).ok_or(NO_SENSE)?;
-        if u64::from(row.home.max(row.node)) >= about.nodes {
+        let node = u64::from(row.home.max(row.node));
+        if node >= most_nodes {
             return Err("there is no such node");
         }
         let (line, object) = sites.line(row.object).ok_or("there is no such object")?;
         let page = page_of(line, row.address).filter(|_| line.process == row.process);
         let page = page.ok_or("the object has no such page")?;
         told = told.saturating_add(row.told);
-        rows.push(access(&row, object, page, about.bytes_together / PAGE, basis));
+        nodes = node.max(nodes);
+        rows.push(access(&row, object, page, bytes_together / PAGE, basis));
         seen.push(Seen {
             object,
             page,
@@ -177,13 +214,19 @@ pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError
         Ok(())
     });
     read.map_err(|why| old.wrong(why))?;
-    let mut meta = described(meta, &about, basis);
+    if !knows_nodes {
+        described_by.what.nodes = nodes + 1;
+    }
+    let about = &described_by.what;
+    let mut meta = described(meta, about, basis);
+    meta.incomplete.extend(described_by.said.clone());
     meta.incomplete.extend(wrong.into_words());
-    if told != about.told {
+    if described_by.tells("told") && told != about.told {
         meta.incomplete
             .push(format!("{SIGHTINGS}: its lines add up to {told}, but {} were told", about.told));
     }
-    let tables = tables(&about, &sites, &rows, seen)?;
+    let elapsed = Ns(meta.ended.as_ref().map_or(0, |e| e.elapsed_ns));
+    let tables = tables(about, elapsed, &sites, &rows, seen)?;
     Ok((meta, tables))
 }
 
@@ -223,12 +266,19 @@ fn described(meta: OldMeta, about: &About, basis: Basis) -> Meta {
     meta
 }
 
-fn tables(about: &About, sites: &Sites, rows: &[Access], seen: Vec<Seen>) -> Result<Memory, DatasetError> {
+/// The tables. `elapsed`: the program's time, for a recording that does not say what it covers.
+fn tables(
+    about: &About,
+    elapsed: Ns,
+    sites: &Sites,
+    rows: &[Access],
+    seen: Vec<Seen>,
+) -> Result<Memory, DatasetError> {
     let mut tables = Memory::default();
     for node in 0..about.nodes as u16 {
         tables.push(&Node { node: NodeId(node), memory_bytes: None, cpus: 0 })?;
     }
-    let end = Ns(about.processes.iter().map(|p| p.covers_ns).max().unwrap_or(0));
+    let end = about.processes.iter().map(|p| Ns(p.covers_ns)).max().unwrap_or(elapsed);
     let interval = IntervalNo(0);
     tables.push(&Interval { interval, begin_ns: Ns(0), end_ns: end, iteration: None, timed: true })?;
     sites.objects.iter().try_for_each(|o| tables.push(o))?;
@@ -297,19 +347,7 @@ mod tests {
 
     #[test]
     fn presence_is_never_a_count_and_nothing_else_is_believed() {
-        let about = |kind: &str, one_in: Option<u64>| About {
-            schema: SCHEMA.into(),
-            kind: kind.into(),
-            source: String::new(),
-            one_in,
-            bias: Vec::new(),
-            nodes: 2,
-            pretended: false,
-            bytes_together: PAGE,
-            told: 0,
-            processes: Vec::new(),
-            notes: Vec::new(),
-        };
+        let about = |kind: &str, one_in: Option<u64>| About { kind: kind.into(), one_in, ..About::assumed() };
         assert_eq!(about("presence", None).basis(), Some(Basis::Presence));
         assert_eq!(about("sampled", Some(4000)).basis(), Some(Basis::Sampled { one_in: 4000 }));
         for (kind, one_in) in [("sampled", None), ("sampled", Some(0)), ("exact", None), ("", Some(1))] {

@@ -26,7 +26,9 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use homenode_model::json::Weights;
-use serde::Deserialize;
+use homenode_salvage::{Damaged, Salvaged};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::error::DatasetError;
 use crate::folder::{Dataset, MAX_HELD, Writer};
@@ -71,7 +73,7 @@ impl Form {
 const META: &str = "meta.json";
 
 /// `meta.json` of both forms.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct OldMeta {
     format: u64,
     #[serde(default)]
@@ -86,15 +88,37 @@ struct OldMeta {
 /// Reads a recording of an older form into memory.
 pub(crate) fn open(path: &Path, form: Form) -> Result<Dataset, DatasetError> {
     let old = Old { path };
-    let meta: OldMeta = old.json(META)?;
+    let assumed = OldMeta { format: 1, homenode: "unknown".into(), ..OldMeta::default() };
+    let described = old.described(META, assumed, &["homenode", "command", "ended"], &["format"]);
+    let tells_end = described.tells("ended");
+    let Described { what: meta, said, .. } = described;
     if meta.format != 1 {
         return Err(old.wrong(format!("{META}: format {}, but this form had 1 alone", meta.format)));
     }
-    let (meta, tables) = match form {
+    let (mut meta, tables) = match form {
         Form::LabV1 => lab_v1::read(&old, meta)?,
         Form::LiveV1 => live_v1::read(&old, meta)?,
     };
-    Ok(Dataset::of_memory(meta.cleaned(), tables))
+    if let Some(said) = said {
+        meta.incomplete.insert(0, said);
+    }
+    Ok(Dataset::of_damaged(meta, tables, tells_end))
+}
+
+/// What a file says that describes the recording. A damaged one costs the fields that are damaged.
+struct Described<T> {
+    what: T,
+    /// What is damaged, in words; `None`: the file is whole.
+    said: Option<String>,
+    /// Fields that are damaged, and that a reader has to assume.
+    untold: Vec<&'static str>,
+}
+
+impl<T> Described<T> {
+    /// Whether the file tells the field.
+    fn tells(&self, field: &str) -> bool {
+        !self.untold.contains(&field)
+    }
 }
 
 /// A recording of an older form.
@@ -112,15 +136,27 @@ impl Old<'_> {
         DatasetError::NotADataset { path: self.path.into(), why }
     }
 
-    fn wrong_json(&self, name: &str, error: &serde_json::Error) -> DatasetError {
-        self.wrong(format!("{name}, line {}: {}", error.line(), clean(&error.to_string())))
-    }
-
-    /// Reads a JSON file into what it holds.
-    fn json<T: for<'a> Deserialize<'a>>(&self, name: &str) -> Result<T, DatasetError> {
-        let text = self.text(name, MAX_JSON)?;
-        Weights::TYPED.check(&text, MAX_HELD).map_err(|e| self.wrong(format!("{name}: {e}")))?;
-        serde_json::from_str(&text).map_err(|e| self.wrong_json(name, &e))
+    /// Reads a JSON file. `assumed`: what holds where the file is damaged. `needed`: fields that a
+    /// reader has to know. `skipped`: fields that are not read from a damaged file.
+    fn described<T>(&self, name: &str, assumed: T, needed: &[&'static str], skipped: &[&str]) -> Described<T>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let text = foreign::read(&self.path.join(name), MAX_JSON).map_err(|e| e.to_string());
+        let whole = text.as_ref().map_err(Clone::clone).and_then(|text| {
+            Weights::TYPED.check(text, MAX_HELD).map_err(|e| e.to_string())?;
+            serde_json::from_str(text).map_err(|e| format!("line {}: {e}", e.line()))
+        });
+        match whole {
+            Ok(what) => Described { what, said: None, untold: Vec::new() },
+            Err(why) => {
+                let text = text.as_deref().ok();
+                let salvaged = Damaged { file: name, text, why: &why }.read(assumed, needed, skipped);
+                let said = Some(clean(&salvaged.words()));
+                let Salvaged { value: what, untold, .. } = salvaged;
+                Described { what, said, untold }
+            }
+        }
     }
 
     /// The beginning of the new description.

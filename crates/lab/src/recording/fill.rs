@@ -12,10 +12,11 @@ use homenode_dataset::{DatasetError, Sink, identity, times};
 use homenode_model::{AccessKind, MbPerS, NodeId, Ns, ObjectId, ThreadId};
 
 use super::Run;
-use super::firsts::{self, Touch};
+use super::firsts::{self, Store, Touch};
 use super::owner::{self, PAGE, Presence};
 use super::told::Piece;
 use crate::monitor::{Page, Whose};
+use homenode_wire::monitor::First;
 
 /// Most rows of accesses that are written.
 pub const MOST_ROWS: usize = 4 << 20;
@@ -299,6 +300,38 @@ impl Run<'_> {
         (rows, seen)
     }
 
+    /// First stores to pages that have one object alone, by object and page.
+    fn stores(&self, timeline: &Timeline) -> BTreeMap<(u32, u64), Store> {
+        let found = self.found;
+        let process = |first: &First| found.processes.get(&first.process).map_or(0, |p| p.id);
+        let mut own: Vec<&First> =
+            found.firsts.iter().filter(|f| found.whose(f.process) == Whose::Program).collect();
+        own.sort_by_key(|f| f.interval);
+        let mut stores = BTreeMap::new();
+        for firsts in own.chunk_by(|a, b| a.interval == b.interval) {
+            let interval = firsts[0].interval;
+            let owners = owner::of(
+                &self.told.pieces,
+                |piece| timeline.presence(piece, IntervalNo(interval)),
+                firsts.iter().map(|f| (process(f), f.page.saturating_mul(PAGE))),
+            );
+            for first in firsts {
+                let process = process(first);
+                let owner = owners.get(&(process, first.page)).filter(|o| o.sole);
+                let node = self.modelled.cpus.get(first.cpu as usize);
+                let (Some(owner), Some(node)) = (owner, node) else { continue };
+                let piece = &self.told.pieces[owner.piece];
+                stores.entry((piece.object.0, first.page - piece.address / PAGE)).or_insert_with(|| Store {
+                    interval,
+                    cpu: first.cpu,
+                    node: node.0,
+                    place: self.told.stores.get(&(process, first.code)).cloned().unwrap_or_default(),
+                });
+            }
+        }
+        stores
+    }
+
     fn first_touches(
         &self,
         timeline: &Timeline,
@@ -319,7 +352,8 @@ impl Run<'_> {
         };
         let stays = self.told.stays.iter().filter_map(|s| {
             let node = self.modelled.cpus.get(s.cpu as usize)?.0;
-            Some(firsts::Stay { process: s.process, thread: s.thread, node, from: s.from, until: s.until })
+            let (process, thread, cpu) = (s.process, s.thread, s.cpu);
+            Some(firsts::Stay { process, thread, cpu, node, from: s.from, until: s.until })
         });
         let process = |object: u32| {
             let own = objects.get(object as usize).filter(|o| o.kind != ObjectKind::Other)?;
@@ -333,7 +367,8 @@ impl Run<'_> {
                 whole
             }
         };
-        firsts::fill(rows.iter().map(touch).collect(), &stays.collect::<Vec<_>>(), process, times, to)
+        let (touches, stores) = (rows.iter().map(touch).collect(), self.stores(timeline));
+        firsts::fill(touches, &stores, &stays.collect::<Vec<_>>(), process, times, to)
     }
 
     /// Who moves pages, as far as it can be known from outside.
@@ -412,7 +447,7 @@ impl Run<'_> {
         });
         note("moves of memory that nobody told of are left out: its addresses may have been given anew");
         note(
-            "a page's first toucher is who came in the first interval; of several nodes it is the page's home, as the kernel places pages",
+            "a page's first toucher is the CPU of its first store; of a page without a store it is who came in the first interval, of several nodes the page's home",
         );
         let pieces = self.found.lost;
         if pieces > 0 {
@@ -459,6 +494,7 @@ mod tests {
     use crate::recording::told::{Stay, Told};
     use homenode_dataset::tables::{FirstTouch, MoveOutcome, Residency};
     use homenode_dataset::{Dataset, Ended, Kind, Memory, Meta};
+    use homenode_log::recording::SourcePlace;
     use homenode_model::{Bytes, Ps, Topology, Way};
     use homenode_wire::monitor::Counts;
 
@@ -577,6 +613,23 @@ mod tests {
         // has no known object.
         assert_eq!(touches, [(0, 0, 2, 0, None)]);
         assert!(said.notes.iter().any(|n| n.contains("first toucher")), "{said:?}");
+    }
+
+    #[test]
+    fn the_first_store_of_a_page_has_a_cpu_and_a_line() {
+        let mut found = moved();
+        let first = |interval, page, cpu, code| First { interval, process: 1, page, cpu, code };
+        // Page 99 has no known object. The kernel's own stores do not count.
+        found.firsts = vec![first(0, 16, 1, 0), first(0, 17, 1, 0), first(1, 17, 0, 1), first(0, 99, 0, 0)];
+        found.firsts.push(First { process: 0, ..first(0, 16, 0, 1) });
+        let line = |line| SourcePlace { line: Some(line), ..SourcePlace::default() };
+        let told = Told { stores: [((70, 0), line(5)), ((70, 1), line(6))].into(), ..told() };
+        let (set, _) = filled(&found, &told, None);
+        let touches: Vec<_> = set
+            .rows::<FirstTouch>()
+            .map(|t| (t.object.0, t.page, t.pages, t.node.0, t.thread.map(|t| t.0), t.line))
+            .collect();
+        assert_eq!(touches, [(0, 0, 2, 1, Some(0), Some(5))]);
     }
 
     #[test]

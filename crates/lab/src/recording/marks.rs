@@ -119,7 +119,7 @@ fn one(path: &Path, zero: u64) -> Process {
         filter_lines: 0,
         ended: None,
     };
-    let recording = Recording { path: path.to_owned(), meta };
+    let recording = Recording { path: path.to_owned(), meta, damage: None };
     let mut process = Process { modules: recording.modules(), ..Process::default() };
     let mut changes = Vec::new();
     match recording.logs() {

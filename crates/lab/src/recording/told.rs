@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use homenode_dataset::identity::{self, Slots};
 use homenode_dataset::tables::{Object, ObjectKind, Region, RegionKind, RegionNo};
 use homenode_log::recording::{Module, SourcePlace};
-use homenode_model::{Bytes, Ns, ObjectId};
+use homenode_model::{Bytes, Ns, ObjectId, is_runtime_library};
+use homenode_wire::monitor::{Code, Found};
 
 use super::marks::{Birth, Change, Process, Thread};
 
@@ -57,8 +58,8 @@ pub struct Static {
 pub trait Names {
     /// The source of the call that returns to `back`; `None` if only the file of its code is known.
     fn call(&mut self, back: u64) -> Option<SourcePlace>;
-    /// The source of a region.
-    fn region(&mut self, pc: u64) -> Option<SourcePlace>;
+    /// The source of the instruction at `pc`.
+    fn place(&mut self, pc: u64) -> Option<SourcePlace>;
     /// The static variables of the program's own files.
     fn statics(&mut self) -> Vec<Static>;
     /// The variable that holds an allocation of `bytes` bytes by these calls, innermost first.
@@ -122,6 +123,8 @@ pub struct Told {
     pub iterations: Vec<(u32, Ns)>,
     /// Stays of threads on CPUs.
     pub stays: Vec<Stay>,
+    /// The source of first stores, by process and index of the code.
+    pub stores: BTreeMap<(u32, u32), SourcePlace>,
     /// Problems.
     pub trouble: Vec<String>,
     /// What was left out to stay within the bounds.
@@ -129,16 +132,58 @@ pub struct Told {
 }
 
 impl Told {
-    /// Joins the reports of these processes. `names` looks up the names of one process, by its
-    /// files.
-    pub fn of(processes: &[Process], mut names: impl FnMut(&[Module], &Wanted) -> Box<dyn Names>) -> Self {
+    /// Joins the reports of these processes. `found` has the code of first stores. `names` looks up
+    /// the names of one process, by its files.
+    pub fn of(
+        processes: &[Process],
+        found: &Found,
+        mut names: impl FnMut(&[Module], &Wanted) -> Box<dyn Names>,
+    ) -> Self {
         let mut all = All::default();
+        let codes = codes(found);
         for process in processes {
             let mut names = names(&process.modules, &wanted(process));
             all.process(process, names.as_mut());
+            for (number, code) in codes.get(&process.process).into_iter().flatten() {
+                all.store((process.process, *number), code, &process.modules, names.as_mut());
+            }
             all.told.trouble.extend(process.trouble.iter().cloned().chain(names.trouble()));
         }
         all.finish()
+    }
+}
+
+/// The code of first stores, by process.
+fn codes(found: &Found) -> BTreeMap<u32, BTreeMap<u32, Code>> {
+    let mut codes: BTreeMap<u32, BTreeMap<u32, Code>> = BTreeMap::new();
+    for first in &found.firsts {
+        let process = found.processes.get(&first.process).map_or(0, |p| p.id);
+        if let Some(code) = found.codes.get(first.code as usize) {
+            codes.entry(process).or_default().insert(first.code, *code);
+        }
+    }
+    codes
+}
+
+/// The module of an address.
+fn module_of(modules: &[Module], pc: u64) -> Option<&Module> {
+    let inside = |m: &&Module| pc.checked_sub(m.base).is_some_and(|at| (m.low..m.high).contains(&at));
+    modules.iter().find(inside)
+}
+
+/// The source of a store: of the instruction, or of the call if the instruction is the kernel's or
+/// a run-time library's.
+fn store(code: &Code, modules: &[Module], names: &mut dyn Names) -> Option<SourcePlace> {
+    let is_library = |pc| module_of(modules, pc).map(|m| is_runtime_library(m.path.as_bytes()));
+    if code.at != 0 && is_library(code.at) != Some(true) {
+        return names.place(code.at);
+    }
+    // The call lies before the address to which it returns.
+    let calls = code.calls.iter().filter_map(|back| back.checked_sub(1));
+    match calls.into_iter().find(|call| is_library(*call) == Some(false)) {
+        Some(call) => names.place(call),
+        None if code.at != 0 => names.place(code.at),
+        None => None,
     }
 }
 
@@ -185,10 +230,7 @@ impl All {
     }
 
     fn process(&mut self, process: &Process, names: &mut dyn Names) {
-        let module = |pc: u64| {
-            let inside = |m: &&Module| pc.checked_sub(m.base).is_some_and(|at| (m.low..m.high).contains(&at));
-            process.modules.iter().find(inside)
-        };
+        let module = |pc: u64| module_of(&process.modules, pc);
         self.statics(process, names);
         for (number, thread) in (0..).zip(&process.threads) {
             self.thread(process.process, number, thread);
@@ -212,6 +254,16 @@ impl All {
             self.told.runs.push((region, begin, end));
         }
         self.told.iterations.extend(process.iterations.iter().map(|time| (process.process, *time)));
+    }
+
+    /// Adds the source of a first store. Of several programs of a process, the one counts that
+    /// knows the line.
+    fn store(&mut self, key: (u32, u32), code: &Code, modules: &[Module], names: &mut dyn Names) {
+        let Some(place) = store(code, modules, names) else { return };
+        let known = self.told.stores.entry(key).or_default();
+        if known.line.is_none() {
+            *known = place;
+        }
     }
 
     /// Adds an object, unless there are too many.
@@ -337,7 +389,7 @@ impl All {
         names: &mut dyn Names,
         module: &impl Fn(u64) -> Option<&'a Module>,
     ) -> RegionNo {
-        let place = names.region(pc).unwrap_or_default();
+        let place = names.place(pc).unwrap_or_default();
         let is_bare = place.function.is_none() && place.line.is_none();
         let function = if is_bare { Some(bare(pc, module)) } else { place.function };
         let key = (place.file, place.line, function);
@@ -466,6 +518,7 @@ fn allocated(process: u32, birth: &Birth, slot: u32, known: &Known, variable: Op
 mod tests {
     use super::*;
     use crate::recording::marks::RegionRun;
+    use homenode_wire::monitor::{self, CALLS, First};
 
     /// A program whose code at 0x1000 + 16 × n is line n of `main.c`, and a library without names.
     struct Fake;
@@ -483,7 +536,7 @@ mod tests {
         fn call(&mut self, back: u64) -> Option<SourcePlace> {
             source(back)
         }
-        fn region(&mut self, pc: u64) -> Option<SourcePlace> {
+        fn place(&mut self, pc: u64) -> Option<SourcePlace> {
             source(pc)
         }
         fn statics(&mut self) -> Vec<Static> {
@@ -518,7 +571,7 @@ mod tests {
             regions,
             ..Process::default()
         };
-        Told::of(&[process], |_, _| Box::new(Fake))
+        Told::of(&[process], &Found::default(), |_, _| Box::new(Fake))
     }
 
     #[test]
@@ -585,5 +638,37 @@ mod tests {
             all.bounded,
             [format!("of {} objects only the first {MOST_OBJECTS} have names", MOST_OBJECTS + 13)]
         );
+    }
+
+    #[test]
+    fn a_first_store_of_a_library_is_its_callers() {
+        let process = Process {
+            process: 7,
+            modules: vec![module(0, 0x1000, "/s/app"), module(1, 0x5000, "/lib/libc.so.6")],
+            ..Process::default()
+        };
+        let code = |at, inner: [u64; 4]| {
+            let mut calls = [0; CALLS];
+            calls[..4].copy_from_slice(&inner);
+            Code { at, calls }
+        };
+        let codes = vec![
+            code(0x1050, [0x1091, 0, 0, 0]),
+            code(0x5050, [0x5071, 0x1061, 0x1091, 0]),
+            code(0, [0x1071, 0, 0, 0]),
+            code(0x5050, [0; 4]),
+            code(0, [0; 4]),
+            code(0x9000, [0x1061, 0, 0, 0]),
+        ];
+        let firsts = (0..6).map(|code| First { interval: 0, process: 1, page: 0, cpu: 0, code });
+        let found = Found {
+            processes: [(1, monitor::Process { id: 7, name: "app".into() })].into(),
+            firsts: firsts.collect(),
+            codes,
+            ..Found::default()
+        };
+        let stores = Told::of(&[process], &found, |_, _| Box::new(Fake)).stores;
+        let lines: Vec<_> = stores.iter().map(|((_, code), place)| (*code, place.line)).collect();
+        assert_eq!(lines, [(0, Some(5)), (1, Some(6)), (2, Some(7))], "nobody knows the other ones");
     }
 }

@@ -74,6 +74,9 @@ impl Summary {
         if let Some(why) = recording.stopped() {
             return Some(why);
         }
+        if let Some(damage) = &recording.damage {
+            return Some(damage.clone());
+        }
         if self.threads == 0 {
             return Some("nothing was recorded".into());
         }

@@ -10,8 +10,8 @@ use homenode_model::{
 use homenode_wire::bounded::BYTES;
 use homenode_wire::lab::{Back, Entry, EntryKind, Job, Order, Said, Status, Time, User, Written};
 use homenode_wire::monitor::{
-    self, Addresses, Answer, Config, Counts, Cpu, Emulator, Found, Interval, Layout, Misses, Page, Process,
-    Share,
+    self, Addresses, Answer, Code, Config, Counts, Cpu, Emulator, First, Found, Interval, Layout, Misses,
+    Page, Process, Share,
 };
 use homenode_wire::{Fault, decode, decode_word, encode, encode_word};
 use proptest::collection::{btree_map, vec};
@@ -150,9 +150,25 @@ fn found() -> impl Strategy<Value = Found> {
             counts,
         },
     );
-    let lists = (vec(cpu, 0..4), vec(interval, 0..4), vec(page, 0..4));
+    let code = any::<(u64, [u64; 8])>().prop_map(|(at, calls)| Code { at, calls });
+    let first = any::<(u32, u16, u64, u32, u32)>().prop_map(|(interval, process, page, cpu, code)| First {
+        interval,
+        process,
+        page,
+        cpu,
+        code,
+    });
+    let lists = (vec(cpu, 0..4), vec(interval, 0..4), vec(page, 0..4), vec(code, 0..4), vec(first, 0..4));
     (btree_map(any::<u16>(), process, 0..4), lists, any::<u64>()).prop_map(
-        |(processes, (cpus, intervals, pages), lost)| Found { processes, cpus, intervals, pages, lost },
+        |(processes, (cpus, intervals, pages, codes, firsts), lost)| Found {
+            processes,
+            cpus,
+            intervals,
+            pages,
+            codes,
+            firsts,
+            lost,
+        },
     )
 }
 

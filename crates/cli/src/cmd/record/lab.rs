@@ -73,7 +73,7 @@ impl RecordArgs {
         let ran = lab::run(&lab, &program, streams(&lab), &mut watch);
         let outcome = ran.inspect_err(|_| drop(fs::remove_dir(&path)))?;
         let found = outcome.found.as_ref().ok_or_else(|| Error::failed("the monitor counted nothing"))?;
-        let told = Told::of(&marks::read(scratch.path()), names::of);
+        let told = Told::of(&marks::read(scratch.path()), found, names::of);
         let elapsed = Ns(u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX));
         let balancing = lab.numa_balancing;
         let run = Run { found, told: &told, machine: &lab.machine, modelled: &machine, elapsed, balancing };

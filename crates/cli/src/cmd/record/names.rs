@@ -34,7 +34,7 @@ impl Names for Resolved {
         self.resolver.caller(back)
     }
 
-    fn region(&mut self, pc: u64) -> Option<SourcePlace> {
+    fn place(&mut self, pc: u64) -> Option<SourcePlace> {
         self.resolver.place(pc)
     }
 
