@@ -58,6 +58,13 @@
 //! ([`Counters::Interval`](crate::interval::Counters)), or until the page moves. Pages with fewer
 //! references than `least` stay.
 //!
+//! # The intervals
+//!
+//! The paper does not say when the counters are looked at. The numbers above are of intervals that
+//! end with the program's iterations. With intervals of 1 ms on `smile`, Out-U moves 105 pages of
+//! FFT, 31 of LU, 118 of WATER and 30 of SOR. Then Out-W moves 37 pages of LU, more than Out-U does,
+//! as in the paper. But Out-U-local makes 751 moves of WATER's few pages.
+//!
 //! # The adaptive threshold
 //!
 //! This is the paper's future work. With `constant` and Out-U it moves what the fixed threshold
