@@ -33,7 +33,7 @@ pub struct Topology {
     pub core: Core,
     /// What moving a page costs.
     pub migration: MigrationCost,
-    /// Whether lines of remote memory may be cached (false on the SMiLE SCI cluster).
+    /// Whether lines of remote memory may be cached.
     pub remote_cacheable: bool,
     /// Whether the machine's monitor counts every reference, so that a policy's counts are the same
     /// wherever a page lives. Otherwise only accesses that leave the caches count, and all accesses

@@ -1,9 +1,12 @@
 //! Tao, Schulz and Karl, "An Adaptive Runtime System for SCI based NUMA Clusters".
 //!
 //! Five programs of the paper's sizes run with four threads on `smile`, from pages that are dealt
-//! round robin. Every access is recorded, because the machine does not cache remote memory. The
+//! round robin. Every access is recorded, because the machine's monitor counts every reference. The
 //! policies decide at the end of each iteration with the threshold of the paper, twice the average
 //! references performed to a page. `homenode_policy::ars` has the readings of that sentence.
+//!
+//! Where a number of moves or a conclusion is not reached, the report gives the program's reason:
+//! [`Program::moves`] and [`Program::times`].
 
 use std::sync::Arc;
 
@@ -46,6 +49,10 @@ struct Program {
     more: &'static [&'static str],
     /// Table 1, by scheme: migrations, ping-pongs, multiple migrations, incorrect migrations.
     table1: [[u64; 4]; 5],
+    /// Why our moves are not within a factor of two of the paper's.
+    moves: &'static str,
+    /// Why a conclusion from Figure 2 does not hold.
+    times: &'static str,
 }
 
 const PROGRAMS: &[Program] = &[
@@ -54,30 +61,40 @@ const PROGRAMS: &[Program] = &[
         kernel: ("splash-fft", "S"),
         more: &[],
         table1: [[41, 0, 0, 0], [89, 0, 0, 0], [69, 0, 0, 0], [27, 0, 0, 0], [96, 0, 0, 3]],
+        moves: "FFT: 101 pages have another main user than the node that round robin gives them, and all schemes find them; the paper does not say why Out-W leaves two thirds of its pages and Out-W-local few",
+        times: "FFT: In-W moves 3 pages more than Out-W, all to their main users",
     },
     Program {
         name: "LU",
         kernel: ("splash-lu", "S"),
         more: &[],
         table1: [[28, 0, 3, 0], [30, 0, 3, 0], [16, 0, 1, 1], [20, 0, 0, 1], [30, 0, 3, 0]],
+        moves: "LU: fewer pages have a main user at the end of an iteration than in the paper; its intervals are not known",
+        times: "LU: 15 to 22 moves take 13 to 19 % of the time, and come when the factorisation has left most pages behind; free moves would gain 3 to 5 % with known local references and with In-W, and nothing with Out-U",
     },
     Program {
         name: "RADIX",
         kernel: ("splash-radix", "S"),
         more: &[],
         table1: [[81, 0, 0, 0], [191, 0, 0, 0], [98, 0, 1, 1], [98, 0, 0, 0], [106, 0, 0, 0]],
+        moves: "RADIX: 384 of 514 pages of keys belong to another node than round robin gives them; the local schemes and In-W move all of them, and the paper does not say why it moves fewer",
+        times: "RADIX: writing keys to all pages keeps most references remote under any placement",
     },
     Program {
         name: "WATER",
         kernel: ("splash-water-nsquared", "S"),
         more: &[],
         table1: [[26, 0, 0, 0], [89, 0, 29, 0], [48, 0, 1, 0], [119, 0, 43, 0], [33, 1, 1, 0]],
+        moves: "WATER: positions and forces have arrays of their own here, and few of their pages change their main user; the paper counts up to 43 pages that move on to a third node",
+        times: "WATER: the pages that a node uses most stay the same here, so that homes known beforehand are best; Out-U and Out-W move the same pages",
     },
     Program {
         name: "SOR",
         kernel: ("sor", "W"),
         more: &["--single"],
         table1: [[24, 0, 0, 0], [24, 0, 0, 0], [25, 0, 0, 1], [27, 0, 0, 2], [26, 0, 0, 2]],
+        moves: "SOR: a page at the seam of two threads has two users; whether it moves depends on the threshold",
+        times: "SOR: a remote miss takes 10 times as long as a local one, the least of what the paper of SIMT says; 1.88 needs a smaller ratio, more computing per reference, or a cache that holds most of the grid",
     },
 ];
 
@@ -121,7 +138,9 @@ impl<'a> Tao<'a> {
         let mut table = Table::new("tao-table1", 1, columns);
         let (mut near, mut calm, mut rows) = (0, 0, 0);
         let mut cells: Vec<Seen> = Vec::new();
+        let mut reasons = Vec::new();
         for program in self.programs()? {
+            let reached = near;
             let outcomes = self.outcomes(program, &SCHEMES.map(|(_, policy)| policy))?;
             for (((name, _), outcome), theirs) in SCHEMES.iter().zip(&outcomes).zip(program.table1) {
                 let moves = statistics::moves(outcome);
@@ -135,6 +154,9 @@ impl<'a> Tao<'a> {
                 calm += u32::from(ping_pongs <= 5);
                 cells.push(Seen { program: program.name, scheme: name, ping_pongs, incorrect, migrations });
             }
+            if near - reached < SCHEMES.len() as u32 {
+                reasons.push(program.moves);
+            }
         }
         table.note("mig: moves; p-p: back to where the page came from; mul: on to a third node; err: away from its main user");
         table.note(format!("{near} of {rows} numbers of moves are within a factor of 2 of the paper's"));
@@ -142,7 +164,7 @@ impl<'a> Tao<'a> {
         table.note(INTERVALS);
         let mut shown = Shown::new(table);
         moves_verdicts(&mut shown, &cells);
-        shown.lacks.extend(LACKS);
+        shown.lacks.extend(reasons.into_iter().chain(LACKS));
         Ok(shown)
     }
 
@@ -162,7 +184,7 @@ impl<'a> Tao<'a> {
                 Column::number("paper", "paper"),
             ],
         );
-        let mut verdicts = Vec::new();
+        let (mut verdicts, mut reasons, mut gains) = (Vec::new(), Vec::new(), Vec::new());
         let runs: Vec<(&str, &str)> =
             [&[("Unoptimised", "round-robin")], &SCHEMES[..], &[("Optimised", "plan")]].concat();
         for program in self.programs()? {
@@ -180,15 +202,21 @@ impl<'a> Tao<'a> {
                     if is_printed { Cell::float(SOR_SPEEDUP, 2) } else { Cell::missing(DRAWN) },
                 ]);
             }
-            verdicts.extend(conclusions(program.name, &times));
+            let judged = conclusions(program.name, &times);
+            if judged.iter().any(|v| v.says == Says::DoesNot) {
+                reasons.push(program.times);
+            }
+            verdicts.extend(judged);
+            gains.push((program.name, times[0] / quickest));
         }
+        verdicts.extend(gains_most(&gains));
         table.note(
             "speedup: over round robin; Optimised: each page where its accesses cost least, known beforehand",
         );
         table.note(INTERVALS);
         let mut shown = Shown::new(table);
         shown.verdicts = verdicts;
-        shown.lacks.extend(LACKS);
+        shown.lacks.extend(reasons.into_iter().chain(LACKS));
         Ok(shown)
     }
 
@@ -232,7 +260,7 @@ const fn within_twice(a: u64, b: u64) -> bool {
 
 /// What of the paper's set-up is not known or not modelled.
 const LACKS: [&str; 3] = [
-    "the paper's simulator: it models cache coherence of remote memory, and the paper does not say what it charges",
+    "the paper's simulator: the paper does not say its caches, its latencies, nor what a move costs",
     "the paper's intervals: it does not say when the counters are looked at, and whether they begin anew",
     "the paper's own SOR: it moves 24 to 27 pages of 60 that 8-byte numbers would misplace; here numbers have 4 bytes",
 ];
@@ -316,11 +344,21 @@ fn conclusions(program: &str, times: &[f64]) -> Vec<Verdict> {
     }
     if program == "SOR" {
         let speedup = unoptimised / best;
-        let near = (SOR_SPEEDUP / 2.0..=SOR_SPEEDUP * 2.0).contains(&speedup);
-        let numbers = format!("{speedup:.2}; from half to twice theirs counts");
+        let near = (speedup / SOR_SPEEDUP - 1.0).abs() <= 0.25;
+        let numbers = format!("{speedup:.2}; within 25 % of theirs counts");
         all.push(verdict("a speedup as high as 1.88", near, numbers));
     }
     all
+}
+
+/// The paper's comparison of programs: by speedup of the best scheme, where all programs were run.
+fn gains_most(gains: &[(&str, f64)]) -> Option<Verdict> {
+    let best = gains.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (gains.len() == PROGRAMS.len()).then(|| Verdict {
+        claim: "the best improvement is SOR's (4)".into(),
+        says: Says::of(best.0 == "SOR"),
+        numbers: gains.iter().map(|(name, gain)| format!("{name} {gain:.2}")).collect::<Vec<_>>().join(", "),
+    })
 }
 
 #[cfg(test)]
@@ -340,6 +378,18 @@ mod tests {
         assert_eq!(says(&water, "Out-W outperforms Out-U"), Says::DoesNot);
         let sor = conclusions("SOR", &[10.0, 5.0, 5.0, 6.0, 7.0, 6.0, 4.0]);
         assert_eq!((says(&sor, "1.88"), says(&sor, "In-W is better")), (Says::Holds, Says::Holds));
+        let sor = conclusions("SOR", &[10.0, 5.0, 4.0, 6.0, 7.0, 6.0, 4.0]);
+        assert_eq!(says(&sor, "1.88"), Says::DoesNot, "2.5 is a third more");
+    }
+
+    #[test]
+    fn programs_are_compared_where_all_were_run() {
+        let mut gains = vec![("FFT", 1.4), ("LU", 0.9), ("RADIX", 1.1), ("WATER", 1.2)];
+        assert_eq!(gains_most(&gains), None);
+        gains.push(("SOR", 3.2));
+        assert_eq!(gains_most(&gains).unwrap().says, Says::Holds);
+        gains[0].1 = 3.3;
+        assert_eq!(gains_most(&gains).unwrap().says, Says::DoesNot);
     }
 
     #[test]

@@ -13,10 +13,10 @@
 //! # Terms
 //!
 //! *Object's pages*: those of one allocation, P of them. *Turn*: position in the ascending list of
-//! the N nodes that the pages are dealt to. These are the nodes with memory that run threads. Where
-//! a driver does not know the threads' nodes, and with `nodes=all`, they are all nodes with memory:
-//! BLOCK over 64 nodes puts 15 of 16 pages of a program with four threads on nodes that never use
-//! them.
+//! the N nodes that the pages are dealt to. These are the nodes with memory that run threads. In a
+//! live program, threads may run wherever the process has CPUs. Where a driver knows no such node,
+//! and with `nodes=all`, they are all nodes with memory: BLOCK over 64 nodes puts 15 of 16 pages of
+//! a program with four threads on nodes that never use them.
 //!
 //! # Algorithm
 //!

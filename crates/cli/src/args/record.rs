@@ -42,8 +42,8 @@ pub struct RecordArgs {
     pub force: bool,
     /// Accesses that the recorder leaves out. repeats: those that every modelled cache holds
     /// between two synchronisations (4096 lines). none: record all, for small programs and for
-    /// machines that do not cache remote memory. N: repeats within N lines, a power of two from 64
-    /// to 1048576, at most the lines of the smallest modelled cache
+    /// machines that count every reference (smile) or do not cache remote memory. N: repeats within
+    /// N lines, a power of two from 64 to 1048576, at most the lines of the smallest modelled cache
     #[arg(long, value_name = "FILTER", default_value_t = Filter::Repeats)]
     pub filter: Filter,
     /// Where the program runs, and what sees its accesses [default: host for a program that
@@ -93,7 +93,8 @@ pub enum On {
 pub enum Filter {
     /// Accesses that every modelled cache would hold between two synchronisations.
     Repeats,
-    /// Nothing: for small programs, and machines that do not cache remote memory.
+    /// Nothing: for small programs, and machines that count every reference or do not cache remote
+    /// memory.
     None,
     /// Repeats within this number of lines, a power of two.
     Lines(u32),

@@ -57,10 +57,17 @@ fn taos_moves_are_as_in_the_paper_where_local_references_are_known() {
         );
         assert!(table.number(scheme, "ping_pongs_ours") <= 5.0, "{scheme}");
     }
-    let figure = Csv::of(&dir, &["tao-fig2", "--program", "lu"]);
-    assert_eq!(figure.number("Unoptimised", "speedup"), 1.0);
-    assert!(figure.number("Out-U-local", "speedup") > 1.0);
-    assert!(figure.number("Optimised", "speedup") >= figure.number("Out-U-local", "speedup") * 0.99);
+    let speedups = |words: &[&str]| {
+        let figure = Csv::of(&dir, &[&["tao-fig2", "--program"], words].concat());
+        assert_eq!(figure.number("Unoptimised", "speedup"), 1.0);
+        ["Out-U-local", "Out-W-local", "Out-U", "Out-W", "In-W", "Optimised"]
+            .map(|run| figure.number(run, "speedup"))
+    };
+    // The moves of LU cost more than they bring. Known homes bring something in either program.
+    let [schemes @ .., optimised] = speedups(&["lu"]);
+    assert!(optimised > 1.0 && schemes.iter().all(|s| *s <= optimised), "{schemes:?} {optimised}");
+    let [schemes @ .., optimised] = speedups(&["sor", "--iterations", "10"]);
+    assert!(schemes.iter().all(|s| *s > 1.0 && *s <= optimised), "{schemes:?} {optimised}");
     let (status, _, err) = run(&dir, &["paper", "tao-table1", "--program", "sorr"]);
     assert_eq!(status, Some(2), "{err}");
     assert!(err.contains("did you mean 'sor'"), "{err}");

@@ -26,7 +26,9 @@ fn every_preset_reads_checks_and_names_the_source_of_every_number() {
 #[test]
 fn caches_can_be_modelled_exactly_behind_the_recorders_filter() {
     for info in list() {
-        for c in &preset(info.name).unwrap().topology.caches {
+        let machine = preset(info.name).unwrap().topology;
+        // A machine that needs hits refuses recordings with a filter.
+        for c in machine.caches.iter().filter(|_| !machine.needs_hits()) {
             assert!(c.sets() >= 1024 && c.line.0 >= 64, "{}: L{} has {} sets", info.name, c.level, c.sets());
         }
     }
@@ -68,7 +70,7 @@ sf15k | 4n 16c | 216 ns local, 432 ns remote | 2.4 GB/s | L2 8192K/2w/64 cpu | 4
 wildfire | 2n 32c | 330 ns local, 1800 ns remote | 800 MB/s | L2 4096K/1w/64 cpu | 90 us + 1280 ns/KiB
 origin2000 | 64n 128c | 315 ns local, 415 ns to 915 ns remote | 800 MB/s | L2 4096K/2w/128 cpu | 1 ms + 0 ns/KiB
 origin3000 | 16n 64c | 180 ns local, 270 ns to 360 ns remote | 1.6 GB/s | L2 8192K/2w/128 cpu | 417 us + 0 ns/KiB
-smile | 4n 4c | 150 ns local, 2500 ns remote | 80 MB/s | L2 512K/4w/64 cpu | 50 us + 12800 ns/KiB
+smile | 4n 4c | 150 ns local, 1500 ns remote | 80 MB/s | L1 16K/4w/64 cpu | 50 us + 12800 ns/KiB
 2s-xeon | 2n 64c | 85 ns local, 145 ns remote | 67.2 GB/s | L2 1280K/20w/64 cpu, L3 49152K/12w/64 node | 800 ns + 93 ns/KiB
 epyc-nps4 | 8n 128c | 95 ns local, 110 ns to 200 ns remote | 50 GB/s | L2 512K/8w/64 cpu, L3 32768K/16w/64 8 cpus | 800 ns + 93 ns/KiB
 spr-snc4 | 8n 112c | 105 ns local, 120 ns to 210 ns remote | 60 GB/s | L2 2048K/16w/64 cpu, L3 26624K/13w/64 node | 800 ns + 93 ns/KiB

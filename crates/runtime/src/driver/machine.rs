@@ -105,7 +105,7 @@ impl Machine {
     }
 
     /// The machine as policies see it. Latencies that the kernel does not state are assumed, as for
-    /// every machine without measurements.
+    /// every machine without measurements. The threads may run wherever this process has CPUs.
     pub fn context(&self, page: Bytes) -> PolicyContext {
         let nodes = self.nodes();
         let node = |memory: &Bytes| Node { memory: *memory, bandwidth: MbPerS(0), port: MbPerS(0) };
@@ -128,7 +128,7 @@ impl Machine {
             remote_cacheable: true,
             counts_references: false,
         };
-        PolicyContext::of(&topology, page)
+        PolicyContext::of(&topology, page).with_running(self.node_of_cpu.iter().copied().flatten())
     }
 }
 
@@ -142,6 +142,15 @@ mod tests {
 
     fn of(nodes: &[settings::Node]) -> Option<Machine> {
         Machine::of(&settings::Machine { nodes: nodes.to_vec() })
+    }
+
+    #[test]
+    fn distributions_leave_out_nodes_without_cpus_of_the_process() {
+        let distances = [10, 21, 31];
+        let m = of(&[node(&[], 16, &distances), node(&[2], 16, &distances), node(&[5], 16, &distances)]);
+        let context = m.unwrap().context(Bytes::kib(4));
+        assert_eq!(context.memory_nodes(), [0, 1, 2].map(NodeId));
+        assert_eq!(context.distribution_nodes(), [1, 2].map(NodeId));
     }
 
     #[test]
