@@ -4,6 +4,7 @@ import { nodeName } from "./colours";
 import type { Context } from "./context";
 import { baseName, el, moment, percent, plural, table, time, whole } from "./dom";
 import { CAUSES, type ObjectModel, OUTCOMES, type Touch } from "./model";
+import type { Range } from "./state";
 
 interface Answer {
   touch: Touch | null;
@@ -63,6 +64,26 @@ export function history(ctx: Context): HTMLElement | null {
   if (ctx.finer) void ask(ctx, object, page, fill);
   else fromFile(ctx, object, page, fill);
   return card;
+}
+
+/** Why pages live where they do at a time: their last move until then, else their first touch. */
+export function causes(ctx: Context, object: ObjectModel, [first, end]: Range, until: number, span: number): string[] {
+  const number = (object.report.object ?? -1) + 1;
+  let last: number[] | null = null;
+  for (const m of ctx.model.moves.told) {
+    const [at, , of, page, pages, , , , outcome] = m;
+    const holds = of === number && page < end && first < page + pages;
+    if (holds && at < until && OUTCOMES[outcome] !== "refused" && (!last || at >= last[0])) last = m;
+  }
+  if (last) {
+    const [at, , , , , from, to, cause] = last;
+    const way = `from ${nodeName(ctx.model, from)} to ${nodeName(ctx.model, to)} by ${CAUSES[cause] ?? "an unknown cause"}`;
+    return [end - first === 1 ? `moved ${way} at ${moment(at, span)}` : `last move of some of them: ${way} at ${moment(at, span)}`];
+  }
+  // A move that the page was not told may have come since.
+  if (ctx.model.moves.rows > ctx.model.moves.told.length) return [];
+  const touch = object.touches.find((t) => t.page <= first && end <= t.page + t.pages);
+  return touch ? [`not moved since ${end - first === 1 ? "it was" : "they were"} ${ofTouch(ctx, touch, true)[1]}`] : [];
 }
 
 /** What the picture says of its band. */

@@ -42,6 +42,14 @@ export interface Moved {
   } | null;
 }
 
+/** A field of an element that is a structure. */
+export interface Field {
+  name: string;
+  field_type: string;
+  offset: number;
+  bytes: number;
+}
+
 export interface ObjectReport {
   object: number | null;
   id: string;
@@ -51,6 +59,7 @@ export interface ObjectReport {
   element_type: string | null;
   element_bytes: number | null;
   dimensions: number[];
+  fields?: Field[];
   file: string | null;
   line: number | null;
   function: string | null;
@@ -81,7 +90,7 @@ export interface ObjectReport {
 export type Plane = string | Uint8Array;
 
 /** The planes of a level, in the order in which the server sends them. */
-export const PLANES = ["home", "home_percent", "who", "who_percent", "who_nodes", "remote"] as const;
+export const PLANES = ["home", "home_percent", "who", "who_percent", "who_nodes", "remote", "seen"] as const;
 
 export interface Level {
   first_page: number;
@@ -98,6 +107,7 @@ export interface Level {
   who_percent: Plane;
   who_nodes: Plane;
   remote: Plane;
+  seen: Plane;
   moves: [number, number, number, number][];
 }
 

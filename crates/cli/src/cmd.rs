@@ -24,10 +24,11 @@ use homenode_error::Result;
 
 use crate::exit::Exit;
 use crate::help;
+use crate::output::terminal_width;
 
 /// Put every page on the NUMA node that uses it, and see why
 #[derive(Debug, Parser)]
-#[command(name = "homenode", version, arg_required_else_help = true, max_term_width = 110)]
+#[command(name = "homenode", version, arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -53,7 +54,7 @@ pub enum Command {
     Compare(crate::args::compare::CompareArgs),
     /// The best placement for the next run
     Plan(crate::args::plan::PlanArgs),
-    /// Check recordings
+    /// Check, merge, export or upgrade recordings
     Rec(crate::args::rec::RecArgs),
     /// Machines that programs can be simulated on
     Machine(crate::args::machine::MachineArgs),
@@ -104,9 +105,14 @@ impl Command {
     }
 }
 
-/// The command line that homenode understands, with grouped help.
+/// The command line that homenode understands, with grouped help for the terminal.
 pub fn command_line() -> clap::Command {
-    help::grouped(<Cli as clap::CommandFactory>::command())
+    command_line_in(help::width(terminal_width()))
+}
+
+/// The same, with help in lines of at most `width` columns.
+pub fn command_line_in(width: usize) -> clap::Command {
+    help::grouped(<Cli as clap::CommandFactory>::command(), width)
 }
 
 #[cfg(test)]

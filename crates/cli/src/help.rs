@@ -1,8 +1,15 @@
 //! `homenode --help`: commands in groups, examples, what the exit status means.
 
+use std::fmt::Write as _;
+
 use clap::Command;
 use clap::builder::StyledStr;
-use std::fmt::Write as _;
+use homenode_text::human::hung;
+
+/// The widest help.
+const WIDEST: usize = 110;
+/// Its width where nobody knows that of the terminal.
+pub const USUAL: usize = 100;
 
 /// Groups of commands, as on the manual's first page. What is not registered is not shown.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -47,14 +54,30 @@ Environment:
   TMPDIR                folder of temporary files
   NO_COLOR              no colours, where --color says nothing else";
 
-/// `command` with its subcommands shown in groups.
-pub fn grouped(command: Command) -> Command {
+/// Columns of help on a terminal with `terminal` columns.
+pub fn width(terminal: Option<u16>) -> usize {
+    terminal.map_or(USUAL, |columns| usize::from(columns).min(WIDEST))
+}
+
+/// `command` with its subcommands shown in groups, in lines of at most `width` columns.
+pub fn grouped(command: Command, width: usize) -> Command {
     let template = format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}{{after-help}}",
-        list(&command)
+        hung(&list(&command), width)
     );
     let after = format!("{}\n\n{EXIT_STATUS}\n\n{ENVIRONMENT}", examples(&command));
-    command.help_template(StyledStr::from(template)).after_help(after)
+    let command = command.help_template(StyledStr::from(template)).after_help(after);
+    laid_out(command.term_width(width), width)
+}
+
+/// The command and those below it with the text after their options in `width` columns. clap alone
+/// would begin each further line at the left.
+fn laid_out(mut command: Command, width: usize) -> Command {
+    if let Some(after) = command.get_after_help().map(ToString::to_string) {
+        command = command.after_help(hung(&after, width));
+    }
+    let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    names.into_iter().fold(command, |c, name| c.mut_subcommand(name, |below| laid_out(below, width)))
 }
 
 fn registered<'a>(command: &'a Command, name: &str) -> Option<&'a Command> {
@@ -87,7 +110,9 @@ fn examples(command: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::cmd::command_line;
+    use clap::Command;
+
+    use crate::cmd::{command_line, command_line_in};
 
     #[test]
     fn every_command_is_in_a_group() {
@@ -96,6 +121,33 @@ mod tests {
             let here = super::GROUPS.iter().any(|(_, names)| names.contains(&c.get_name()));
             assert!(here, "'{}' is missing in help::GROUPS", c.get_name());
         }
+    }
+
+    /// The help of a command and of those below it.
+    fn all(command: &mut Command) -> Vec<String> {
+        let mut texts = vec![command.render_long_help().to_string(), command.render_help().to_string()];
+        command.get_subcommands_mut().for_each(|below| texts.extend(all(below)));
+        texts
+    }
+
+    #[test]
+    fn no_line_of_help_is_wider_than_the_terminal() {
+        for width in [80, 100, 110] {
+            let mut command = command_line_in(width);
+            command.build();
+            for text in all(&mut command) {
+                let long = text.lines().find(|line| line.chars().count() > width);
+                assert!(long.is_none(), "wider than {width}: {long:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn further_lines_stand_under_the_description() {
+        let help = command_line_in(80).render_help().to_string();
+        let line = help.lines().position(|l| l.contains("HOMENODE_LIB_DIR")).unwrap();
+        let next = help.lines().nth(line + 1).unwrap();
+        assert!(next.starts_with(&" ".repeat(24)), "{help}");
     }
 
     #[test]

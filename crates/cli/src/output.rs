@@ -12,6 +12,7 @@ use homenode_dataset::foreign;
 use homenode_error::{Context, Error, Result};
 use homenode_table::FailIf;
 use homenode_table::Table;
+use homenode_text::human::{hung, wrapped};
 use homenode_text::table::{Shown, markdown, render};
 
 use crate::exit::Exit;
@@ -183,10 +184,32 @@ pub fn to_stdout(text: &str) -> Result<()> {
     }
 }
 
-/// One line to stderr, with homenode's name in front.
+/// A message to stderr, with homenode's name in front. On a terminal it breaks between words.
 pub fn say(message: impl std::fmt::Display) {
-    let message = foreign::without_escapes(&message.to_string()).into_owned();
-    let _ = writeln!(io::stderr(), "homenode: {message}");
+    let message = format!("homenode: {}", foreign::without_escapes(&message.to_string()));
+    let width = io::stderr().is_terminal().then(terminal_width).flatten();
+    let message = width.map_or_else(|| message.clone(), |width| message_in(&message, usize::from(width)));
+    let _ = writeln!(io::stderr(), "{message}");
+}
+
+/// A report on stderr with longer lines hung below their beginning, if stderr is a terminal.
+pub fn on_terminal(report: &str) -> String {
+    let width = io::stderr().is_terminal().then(terminal_width).flatten();
+    width.map_or_else(|| report.to_owned(), |width| hung(report, usize::from(width)))
+}
+
+/// The message in lines of at most `width` columns. What a line has too much is indented below it.
+fn message_in(message: &str, width: usize) -> String {
+    let mut out = Vec::new();
+    for line in message.split('\n') {
+        let indent = line.len() - line.trim_start().len();
+        let hang = " ".repeat(indent + 2);
+        let lines = wrapped(line, width.saturating_sub(hang.len()));
+        let first = format!("{}{}", &line[..indent], lines[0]);
+        out.push(first);
+        out.extend(lines[1..].iter().map(|more| format!("{hang}{more}")));
+    }
+    out.join("\n")
 }
 
 /// Whether colours are welcome on a terminal (<https://no-color.org>).
@@ -209,6 +232,16 @@ mod tests {
 
     fn with(conditions: &[&str]) -> OutputArgs {
         OutputArgs { fail_if: conditions.iter().map(|c| c.parse().unwrap()).collect(), ..Default::default() }
+    }
+
+    #[test]
+    fn a_message_breaks_between_words_on_a_terminal() {
+        let message = "homenode: a machine cannot be simulated\n  help: record with --filter 1024 or less";
+        let shown = message_in(message, 30);
+        assert!(shown.lines().all(|line| line.chars().count() <= 30), "{shown}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&shown), words(message));
+        assert_eq!(message_in(message, 200), message);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::args::compare::joined;
-use crate::cmd::command_line;
+use crate::cmd::{command_line, command_line_in};
 
 const HEAD: &str = "\
 # Every command and option
@@ -21,7 +21,7 @@ fn docs() -> PathBuf {
 
 /// The help of a command and of those below it.
 fn section(out: &mut String, path: &str, command: &clap::Command) {
-    let mut command = command.clone().term_width(100).bin_name(path);
+    let mut command = command.clone().bin_name(path);
     let help = command.render_long_help().to_string();
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
     let _ = write!(out, "\n## {path}\n\n```text\n{}\n```\n", help.join("\n").trim_end());
@@ -33,7 +33,7 @@ fn section(out: &mut String, path: &str, command: &clap::Command) {
 #[test]
 fn the_reference_is_the_help_of_the_commands() {
     let mut made = HEAD.to_owned();
-    section(&mut made, "homenode", &command_line());
+    section(&mut made, "homenode", &command_line_in(crate::help::USUAL));
     let path = docs().join("cli.md");
     if std::env::var_os("HOMENODE_BLESS").is_some() {
         std::fs::write(&path, made).unwrap();

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use homenode_model::{Bytes, ObjectId};
 
+use crate::fields::Fields;
 use crate::tables::{Object, ObjectKind};
 
 /// Slots that a site has. Of more allocations at once, all further ones share the last slot.
@@ -69,6 +70,7 @@ pub fn other_memory(object: ObjectId, process: u32) -> Object {
         element_type: None,
         element_bytes: None,
         dimensions: Vec::new(),
+        fields: Fields::default(),
         file: None,
         line: None,
         function: None,

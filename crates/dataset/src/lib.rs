@@ -9,6 +9,7 @@
 //! | [`tables`] | the tables and their columns |
 //! | [`basis`] | what a number is worth: exact, sampled, presence, emulated |
 //! | [`meta`] | the one row about the recording: `dataset.json` |
+//! | [`fields`] | the fields of an array's element |
 //! | [`schema`] | how a row type names its columns |
 //! | [`mod@column`] | columns in memory |
 //! | [`file`](mod@file) | a table on disk: append-only chunks with checksums |
@@ -39,6 +40,7 @@ mod chunks;
 mod codec;
 pub mod column;
 mod error;
+pub mod fields;
 pub mod file;
 pub mod folder;
 pub mod foreign;

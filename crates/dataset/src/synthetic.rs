@@ -22,6 +22,7 @@ use homenode_model::{Bytes, NodeId, Ns, ObjectId, Ps, ThreadId};
 use crate::basis::{Basis, Tally};
 use crate::column::{Chunk, Column, Texts, Values};
 use crate::error::DatasetError;
+use crate::fields::Fields;
 use crate::file::ROWS;
 use crate::meta::{Ended, Kind, Meta};
 use crate::schema::Sink;
@@ -287,6 +288,7 @@ impl Made {
                 element_type: Some("double".into()),
                 element_bytes: Some(8),
                 dimensions: if small { vec![] } else { vec![blocks, 32, 256] },
+                fields: Fields::default(),
                 file: Some("solver.c".into()),
                 line: Some(40 + object),
                 function: Some("allocate".into()),

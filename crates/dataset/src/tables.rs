@@ -8,6 +8,7 @@ use homenode_model::{AccessKind, Bytes, NodeId, Ns, ObjectId, Ps, ThreadId};
 
 use crate::basis::Tally;
 use crate::column::Chunk;
+use crate::fields::Fields;
 use crate::schema::{ColumnInfo, Table, Wrong, table, words};
 
 macro_rules! number {
@@ -199,6 +200,8 @@ table! {
         birth_ns: Option<Ns>,
         /// When it was last freed. Null where it lived at the end or it is not known.
         death_ns: Option<Ns>,
+        /// Fields of an element.
+        fields: Fields,
     }
 }
 

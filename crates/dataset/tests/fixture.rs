@@ -39,6 +39,16 @@ fn summary(set: &Dataset) -> String {
     out
 }
 
+/// A summary without the zeros at the end of the sums: a column that came later is the last one of
+/// its table, and has no values in an older recording.
+fn older(summary: &str) -> String {
+    let line = |line: &str| {
+        let (sums, text) = line.rsplit_once("; ").unwrap();
+        format!("{}; {text}\n", sums.trim_end_matches(" 0"))
+    };
+    summary.lines().map(line).collect()
+}
+
 fn make(path: &Path) {
     let spec = Spec { iterations: 8, blocks: 40, nodes: 4, seed: 1, rank: Some(0) };
     let mut writer = Writer::create(path, spec.meta()).unwrap();
@@ -57,7 +67,7 @@ fn every_version_is_read() {
         let path = fixtures().join(format!("v{version}"));
         let set = Dataset::open(&path).unwrap_or_else(|e| panic!("version {version}: {e}"));
         let expected = fs::read_to_string(path.join("rows.txt")).unwrap();
-        assert_eq!(summary(&set), expected, "version {version}");
+        assert_eq!(older(&summary(&set)), older(&expected), "version {version}");
         assert_eq!(set.missing(), [], "version {version}");
         assert!(ALL.iter().all(|t| set.size_of(t.name) > 0), "version {version} has every table");
     }
@@ -70,6 +80,7 @@ fn the_first_version_says_what_it_said() {
     assert_eq!(set.meta().environment["OMP_NUM_THREADS"], "16");
     let first = set.rows::<Object>().next().unwrap();
     assert_eq!((first.name.as_str(), &first.dimensions[..]), ("grid_old", &[12, 32, 256][..]));
+    assert!(set.rows::<Object>().all(|o| o.fields.0.is_empty()), "its tables have no fields");
     assert!(set.rows::<Migration>().any(|m| m.policy.as_deref() == Some("next-touch")));
     assert!(set.rows::<Access>().any(|a| a.tally.count().is_none()), "presence");
 }

@@ -60,6 +60,10 @@ fn object(name: &str) -> Object {
         element_type: Some("double".into()),
         element_bytes: Some(8),
         dimensions: vec![5, 258, 258],
+        fields: homenode_dataset::fields::Fields::of([
+            ("x".into(), "float".into(), 0, 4),
+            ("y".into(), "float".into(), 4, 4),
+        ]),
         file: None,
         line: Some(3),
         function: None,

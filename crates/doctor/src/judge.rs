@@ -363,7 +363,10 @@ pub fn run(p: &Probes, of_app: &[Finding]) -> (String, bool) {
     let stops: Vec<&str> =
         findings(p).iter().chain(of_app).filter(|f| f.state == State::No).map(|f| f.topic).collect();
     if !stops.is_empty() {
-        return (format!("'homenode run' would run the program as it is: {}", stops.join(", ")), false);
+        return (
+            format!("'homenode run' would run the program as it is; what stops it: {}", stops.join(", ")),
+            false,
+        );
     }
     if with_memory(p) < 2 {
         return ("'homenode run' would run the program as it is: one node, nothing to move".into(), false);

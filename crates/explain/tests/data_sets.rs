@@ -61,6 +61,7 @@ impl Recording {
             element_type: None,
             element_bytes: None,
             dimensions: Vec::new(),
+            fields: homenode_dataset::fields::Fields::default(),
             file: Some("/src/heat.c".into()),
             line: Some(12),
             function: Some("main".into()),

@@ -130,6 +130,29 @@ pub struct Elements {
     /// Extents, slowest first; empty unless all of them are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extents: Vec<u64>,
+    /// Fields of an element that is a structure, in their order in memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<ElementField>,
+}
+
+/// A field of a structure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElementField {
+    /// Its name.
+    pub name: String,
+    /// Its type as the source writes it.
+    pub field_type: String,
+    /// Bytes from the start of the structure.
+    pub offset: u64,
+    /// Its size; 0 where it is not known.
+    pub bytes: u64,
+}
+
+impl ElementField {
+    /// Name, type, offset and size.
+    pub fn into_parts(self) -> (String, String, u64, u64) {
+        (self.name, self.field_type, self.offset, self.bytes)
+    }
 }
 
 /// A static object.

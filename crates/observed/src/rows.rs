@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use homenode_dataset::fields::Fields;
 use homenode_dataset::identity::{self, Slots};
 use homenode_dataset::tables::{
     Access, Cause, FirstTouch, GuardGroup, Interval, IntervalNo, Iteration, IterationSource, Link, Migration,
@@ -10,7 +11,9 @@ use homenode_dataset::tables::{
     ThreadStay,
 };
 use homenode_dataset::{DatasetError, Sink, Tally};
+use homenode_log::recording::ElementField;
 use homenode_model::{Bytes, MoveResult, NodeId, Ns, ObjectId, ThreadId};
+use homenode_symbols::Variable;
 use homenode_wire::facts::Origin;
 use homenode_wire::live::{self, Live, ObjectNo, Pages};
 
@@ -333,6 +336,7 @@ impl<S: Sink> Process<'_, S> {
             element_type: variable.and_then(|v| v.type_name.clone()),
             element_bytes: variable.and_then(|v| v.element_bytes),
             dimensions,
+            fields: variable.map(fields).unwrap_or_default(),
             file: named.place.file.clone(),
             line: named.place.line,
             function: named.place.function.clone(),
@@ -508,4 +512,9 @@ const fn because(cause: live::Cause) -> Cause {
         live::Cause::Kernel => Cause::Kernel,
         live::Cause::Program => Cause::Program,
     }
+}
+
+/// The fields of a variable's elements.
+fn fields(variable: &Variable) -> Fields {
+    Fields::of(variable.element_fields().into_iter().map(ElementField::into_parts))
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use homenode_dataset::Tally;
+use homenode_dataset::fields::{ElementField, Fields};
 use homenode_dataset::tables::{Object, ObjectKind, Residency};
 use homenode_model::{Bytes, NodeId, Ns, ObjectId, Ps};
 use serde::Serialize;
@@ -45,6 +46,26 @@ pub struct NodePages {
     pub pages: u64,
 }
 
+/// A field of an element.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldReport {
+    /// Its name.
+    pub name: String,
+    /// Its type as the source writes it.
+    pub field_type: String,
+    /// Bytes from the element's first byte.
+    pub offset: u64,
+    /// Its size; 0 where it is not known.
+    pub bytes: u64,
+}
+
+impl FieldReport {
+    fn of(field: ElementField) -> Self {
+        let ElementField { name, field_type, offset, bytes } = field;
+        Self { name, field_type, offset, bytes }
+    }
+}
+
 /// What is known of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObjectReport {
@@ -66,6 +87,9 @@ pub struct ObjectReport {
     pub element_bytes: Option<u64>,
     /// Extents, slowest first. Empty where they are not known.
     pub dimensions: Vec<u64>,
+    /// Fields of an element that is a structure, in their order in memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldReport>,
     /// Source file of the allocation or declaration.
     pub file: Option<String>,
     /// Line in that file.
@@ -288,6 +312,7 @@ impl Gathered {
             element_type: o.element_type,
             element_bytes: o.element_bytes,
             dimensions: o.dimensions,
+            fields: o.fields.0.into_iter().map(FieldReport::of).collect(),
             file: o.file,
             line: o.line,
             function: o.function,
@@ -320,6 +345,7 @@ fn nobody_knows() -> Object {
         element_type: None,
         element_bytes: None,
         dimensions: Vec::new(),
+        fields: Fields::default(),
         file: None,
         line: None,
         function: None,

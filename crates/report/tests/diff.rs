@@ -109,6 +109,7 @@ fn object(number: u32, id: &str, name: &str, pages: u64, type_: &str) -> Object 
         element_type: Some(type_.into()),
         element_bytes: None,
         dimensions: Vec::new(),
+        fields: homenode_dataset::fields::Fields::default(),
         file: None,
         line: Some(number),
         function: None,

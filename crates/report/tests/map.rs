@@ -110,6 +110,7 @@ fn object(pages: u64) -> Object {
         element_type: None,
         element_bytes: None,
         dimensions: Vec::new(),
+        fields: homenode_dataset::fields::Fields::default(),
         file: None,
         line: None,
         function: None,

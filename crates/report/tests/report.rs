@@ -177,6 +177,7 @@ fn object(number: u32, pages: u64) -> Object {
         element_type: None,
         element_bytes: None,
         dimensions: Vec::new(),
+        fields: homenode_dataset::fields::Fields::default(),
         file: None,
         line: None,
         function: None,

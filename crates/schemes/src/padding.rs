@@ -461,7 +461,7 @@ mod tests {
     }
 
     fn doubles(extents: &[u64]) -> Elements {
-        Elements { element_type: None, element_bytes: Some(8), extents: extents.to_vec() }
+        Elements { element_type: None, element_bytes: Some(8), extents: extents.to_vec(), fields: Vec::new() }
     }
 
     fn found(first: u64, row: u64, rows: u64, elements: &Elements, owner: impl Fn(u64) -> u8) -> Vec<Advice> {

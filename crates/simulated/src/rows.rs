@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use homenode_dataset::fields::Fields;
 use homenode_dataset::tables::{
     Access, Cause, FirstTouch, Interval, IntervalNo, Iteration, IterationSource, Link, Migration,
     MoveOutcome, Node, Object, ObjectKind, Region, RegionKind, RegionNo, RegionTime, Residency, ThreadStay,
@@ -10,7 +11,7 @@ use homenode_dataset::tables::{
 use homenode_dataset::{
     Basis, Dataset, DatasetError, Ended, Kind, Memory, Meta, Sink, Tally, Writer, identity,
 };
-use homenode_log::recording::{Recording, SourcePlace, Symbols};
+use homenode_log::recording::{ElementField, Recording, SourcePlace, Symbols};
 use homenode_model::{AccessKind, Bytes, NodeId, Ns, ObjectId, Ps, ThreadId, Topology};
 use homenode_order::Trace;
 use homenode_order::firsts::UNIT;
@@ -242,6 +243,7 @@ impl Simulated<'_> {
                 element_type: elements.element_type,
                 element_bytes: elements.element_bytes,
                 dimensions: elements.extents,
+                fields: Fields::of(elements.fields.into_iter().map(ElementField::into_parts)),
                 file: place.file,
                 line: place.line,
                 function: place.function,
@@ -265,6 +267,7 @@ impl Simulated<'_> {
                 element_type: None,
                 element_bytes: None,
                 dimensions: Vec::new(),
+                fields: Fields::default(),
                 file: None,
                 line: None,
                 function: None,

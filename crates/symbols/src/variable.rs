@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use homenode_log::recording::{Elements, SourcePlace};
+use homenode_log::recording::{ElementField, Elements, SourcePlace};
 
 /// A variable of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,21 @@ impl Variable {
             element_type: self.type_name.clone(),
             element_bytes: self.element_bytes,
             extents: self.extents(bytes),
+            fields: self.element_fields(),
         }
+    }
+
+    /// The fields of an element in the words of a recording, in their order in memory.
+    pub fn element_fields(&self) -> Vec<ElementField> {
+        let of = |f: &Field| ElementField {
+            name: f.name.clone(),
+            field_type: f.type_name.clone(),
+            offset: f.offset,
+            bytes: f.bytes.unwrap_or(0),
+        };
+        let mut fields: Vec<ElementField> = self.fields.iter().map(of).collect();
+        fields.sort_by_key(|f| f.offset);
+        fields
     }
 }
 

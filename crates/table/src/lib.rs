@@ -31,12 +31,20 @@ pub struct Column {
     pub unit: Option<&'static str>,
     /// Where its cells stand.
     pub align: Align,
+    /// For people, its text stands below that of the column before it.
+    pub below: bool,
 }
 
 impl Column {
     /// A column of text.
     pub fn text(key: &'static str, title: impl Into<String>) -> Self {
-        Self { key, title: title.into(), unit: None, align: Align::Left }
+        Self { key, title: title.into(), unit: None, align: Align::Left, below: false }
+    }
+    /// The column, with its text below that of the column before it where people read.
+    #[must_use]
+    pub const fn below(mut self) -> Self {
+        self.below = true;
+        self
     }
     /// A column of numbers without a unit.
     pub fn number(key: &'static str, title: impl Into<String>) -> Self {

@@ -252,8 +252,11 @@ fn scope(s: &Summary) -> String {
         (left.between, "time between timed intervals"),
         (left.end, "the program's end"),
     ];
-    for (part, what) in all.into_iter().filter(|(part, _)| part.intervals > 0) {
+    for (part, what) in all.into_iter().filter(|(part, _)| part.intervals > 0 && part.time_ns.0 > 0) {
         parts.push(format!("{} of {what}", glued(&time(part.time_ns))));
+    }
+    if parts.is_empty() {
+        parts.push("nothing".into());
     }
     let rounds = s.iterations.map(|i| format!(" ({} {})", grouped(i.count), i.source));
     format!("counted: iterations{}; left out: {}", rounds.unwrap_or_default(), parts.join(", "))

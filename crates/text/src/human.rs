@@ -1,5 +1,6 @@
 //! Numbers, sizes, times and shares as people read them. Forms for programs have none of this.
 
+pub use homenode_log::digits::grouped;
 use homenode_model::{Bytes, Ns, Ps};
 
 /// A gap within a number or between a number and its unit: text never wraps there. Whoever prints
@@ -14,20 +15,6 @@ pub fn plain(text: &str) -> String {
 /// The text as one word: it does not wrap.
 pub fn glued(text: &str) -> String {
     text.replace(' ', &GLUE.to_string())
-}
-
-/// `18743112` as `18 743 112`; four digits stay together.
-pub fn grouped(value: impl Into<i128>) -> String {
-    let value = value.into();
-    let digits = value.unsigned_abs().to_string();
-    let mut out = String::from(if value < 0 { "-" } else { "" });
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && digits.len() > 4 && (digits.len() - i).is_multiple_of(3) {
-            out.push(' ');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A count: all digits up to 99 999 999, else three of them and the power of ten, as `1.23 G`.
@@ -146,15 +133,41 @@ pub fn wrapped(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
+/// A text of several lines in lines of at most `most` columns. A longer line goes on under its
+/// second column, as the description of an option does. Without one, it goes on under its own
+/// beginning, further to the right if the line is indented. A second column that would be too
+/// narrow stands on a line of its own.
+pub fn hung(text: &str, most: usize) -> String {
+    text.split('\n').map(|line| hung_line(line, most)).collect::<Vec<_>>().join("\n")
+}
+
+/// The narrowest second column of [`hung`].
+const NARROW: usize = 30;
+
+fn hung_line(line: &str, most: usize) -> String {
+    if width(line) <= most {
+        return line.to_owned();
+    }
+    let indent = line.len() - line.trim_start().len();
+    let gap = line[indent..].find("  ").map(|gap| indent + gap);
+    let second = gap.map(|gap| gap + line[gap..].len() - line[gap..].trim_start().len());
+    let (mut out, rest, hang) = match gap.zip(second) {
+        Some((_, second)) if width(&line[..second]) + NARROW <= most => {
+            (line[..second].to_owned(), &line[second..], width(&line[..second]))
+        }
+        Some((gap, second)) => {
+            let hang = indent + 4;
+            (format!("{}\n{}", &line[..gap], " ".repeat(hang)), &line[second..], hang)
+        }
+        None => (line[..indent].to_owned(), &line[indent..], indent + if indent > 0 { 2 } else { 0 }),
+    };
+    out += &wrapped(rest, most.saturating_sub(hang)).join(&format!("\n{}", " ".repeat(hang)));
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn thousands_are_grouped_from_five_digits_on() {
-        let of = [999, 1000, 10_000, -1_234_567].map(|n: i64| grouped(n));
-        assert_eq!(of, ["999", "1000", "10 000", "-1 234 567"]);
-    }
 
     #[test]
     fn large_counts_have_three_digits() {
@@ -182,6 +195,26 @@ mod tests {
         assert_eq!(elided("temperature_old", 9), "temp…_old");
         assert_eq!(width(&elided("変数変数変数", 7)), 7);
         assert_eq!([elided("abc", 1), elided("abc", 0)], ["…", ""]);
+    }
+
+    #[test]
+    fn a_long_line_goes_on_under_its_second_column() {
+        let text = "Examples:\n  show REC     what is remote in a recording, and where\n  show REC  all";
+        let expected = "\
+Examples:
+  show REC     what is remote in a recording,
+               and where
+  show REC  all";
+        assert_eq!(hung(text, 46), expected);
+        let narrow = "\
+Examples:
+  show REC
+      what is remote in a recording, and
+      where
+  show REC  all";
+        assert_eq!(hung(text, 40), narrow);
+        assert_eq!(hung("  one two three", 9), "  one\n    two\n    three");
+        assert_eq!(hung(text, 80), text);
     }
 
     #[test]

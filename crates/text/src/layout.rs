@@ -1,6 +1,7 @@
 //! Tables for a terminal of a given width. No word is broken: cells wrap at spaces, and a word that
 //! is too long for the terminal loses its middle. A table whose numbers do not fit side by side is
-//! printed in parts, one below the other, each with the first column.
+//! printed in parts, one below the other, each with the first column and the rows that say
+//! something in that part.
 
 use crate::human::{elided, plain, width, wrapped};
 
@@ -8,13 +9,16 @@ use crate::human::{elided, plain, width, wrapped};
 const GAP: usize = 2;
 /// Words are never elided to fewer columns.
 const LEAST: usize = 9;
+/// Words of [`Form::Whole`] are never elided to fewer columns.
+const LEAST_WHOLE: usize = 40;
 
 /// Where cells stand, and whether they wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Text: to the left, wraps.
     Text,
-    /// The same, of words that keep their length.
+    /// The same, of words that keep their length. A word of over 40 columns, as the path of a file,
+    /// loses its middle where the terminal has no room for it.
     Whole,
     /// A number: to the right, stays on its line.
     Number,
@@ -67,7 +71,7 @@ impl Layout {
         self.columns.push(Column { title: title.into(), unit: unit.into(), form });
     }
 
-    /// Adds a row. Cells that lack are empty.
+    /// Adds a row. Cells that lack are empty. A cell may have several lines.
     pub fn row(&mut self, cells: Vec<String>) {
         self.styled(Style::Plain, cells);
     }
@@ -104,6 +108,12 @@ impl Layout {
         self.widths(0).iter().sum::<usize>() + GAP * self.columns.len().saturating_sub(1)
     }
 
+    /// The table without rows that have a first cell alone.
+    fn without_idle_rows(mut self) -> Self {
+        self.rows.retain(|(_, row)| row[1..].iter().any(|cell| !cell.is_empty()));
+        self
+    }
+
     /// Its parts, each at most `most` columns wide as far as single numbers allow, with the first
     /// column in each.
     fn parts(self, most: usize) -> Vec<Self> {
@@ -118,6 +128,9 @@ impl Layout {
             }
         }
         parts.push(self.only(&part));
+        if parts.len() > 1 {
+            parts = parts.into_iter().map(Self::without_idle_rows).collect();
+        }
         parts
     }
 
@@ -177,7 +190,8 @@ impl Layout {
     /// The width of each column.
     fn widths(&self, most: usize) -> Vec<usize> {
         let gaps = GAP * self.columns.len().saturating_sub(1);
-        let words = |text: &str| text.split(' ').map(width).max().unwrap_or(0);
+        let words = |text: &str| text.split([' ', '\n']).map(width).max().unwrap_or(0);
+        let whole = |text: &str| text.split('\n').map(width).max().unwrap_or(0);
         let all = |i: usize, of: &dyn Fn(&str) -> usize| {
             self.rows.iter().map(|(_, r)| of(&r[i])).max().unwrap_or(0)
         };
@@ -185,15 +199,18 @@ impl Layout {
         let mut least = Vec::new();
         for (i, c) in self.columns.iter().enumerate() {
             let heading = words(&c.title).max(words(&c.unit));
-            let natural = all(i, &width).max(heading);
+            let natural = all(i, &whole).max(heading);
             widths.push(natural);
             let wrap = if c.form == Form::Number { natural } else { all(i, &words).max(heading) };
             least.push(wrap);
         }
         shrink(&mut widths, &least, most.saturating_sub(gaps));
         // Words that do not fit even so lose their middle, those of the widest column first.
-        let shorter =
-            |i: usize| if self.columns[i].form == Form::Text { least[i].min(LEAST) } else { least[i] };
+        let shorter = |i: usize| match self.columns[i].form {
+            Form::Text => least[i].min(LEAST),
+            Form::Whole => least[i].min(LEAST_WHOLE),
+            Form::Number | Form::Change => least[i],
+        };
         let elided: Vec<usize> = (0..widths.len()).map(shorter).collect();
         shrink(&mut widths, &elided, most.saturating_sub(gaps));
         widths
@@ -214,7 +231,7 @@ fn lines(cell: &str, form: Form, width: usize) -> Vec<String> {
     if form == Form::Number {
         return vec![cell.to_owned()];
     }
-    wrapped(cell, width).iter().map(|line| elided(line, width)).collect()
+    cell.split('\n').flat_map(|line| wrapped(line, width)).map(|line| elided(&line, width)).collect()
 }
 
 #[cfg(test)]
@@ -291,6 +308,57 @@ next-touch  345.67
 ";
         assert_eq!(shown, expected, "\n{shown}");
         assert!(t.render(27, true).contains("\x1b[1;32mnext-touch"));
+    }
+
+    #[test]
+    fn a_part_has_the_rows_that_say_something_in_it() {
+        let mut t = Layout::default();
+        t.column("what", "", Form::Text);
+        for title in ["first", "second"] {
+            t.column(title, "", Form::Number);
+        }
+        t.row(vec!["both".into(), "1234567".into(), "2345678".into()]);
+        t.row(vec!["first alone".into(), "3456789".into()]);
+        let shown = t.render(21, false);
+        assert_eq!(shown.matches("first alone").count(), 1, "\n{shown}");
+        assert_eq!(shown.matches("both").count(), 2, "\n{shown}");
+        assert_eq!(t.render(80, false).matches("first alone").count(), 1);
+    }
+
+    #[test]
+    fn a_path_loses_its_middle_before_a_line_outgrows_the_terminal() {
+        let name = "kernel-6.1.0-56-cloud-amd64-0123456789";
+        let path = format!("/root/.cache/homenode/vmlinux/{name}/{name}");
+        let mut t = Layout::default();
+        t.column("what", "", Form::Whole);
+        t.column("found", "", Form::Whole);
+        t.row(vec!["lab: kernel".into(), path.clone()]);
+        for most in [60, 80] {
+            let shown = t.render(most, false);
+            assert!(shown.lines().all(|line| width(line) <= most) && shown.contains('…'), "\n{shown}");
+        }
+        assert!(t.render(120, false).contains(&path));
+        // A name of usual length is never cut.
+        let mut t = Layout::default();
+        t.column("name", "", Form::Whole);
+        t.row(vec![name.into()]);
+        assert!(t.render(20, false).contains(name));
+    }
+
+    #[test]
+    fn a_cell_may_have_several_lines() {
+        let mut t = Layout::default();
+        t.column("what", "", Form::Whole);
+        t.column("found", "", Form::Whole);
+        t.row(vec!["nodes".into(), "one node\nchange: take two".into()]);
+        let expected = "\
+what   found
+───────────────────────
+nodes  one node
+       change: take two
+";
+        let shown = t.render(80, false);
+        assert_eq!(shown, expected, "\n{shown}");
     }
 
     #[test]

@@ -43,9 +43,10 @@ pub fn render(table: &Table, how: Shown) -> String {
     if !table.answers().is_empty() {
         out.push('\n');
     }
-    if !table.facts().is_empty() {
-        let facts: Vec<String> =
-            table.facts().iter().map(|(key, value)| glued(&format!("{key} {}", show(value)))).collect();
+    // The answer has said some of them.
+    let facts = table.facts().iter().filter(|(_, value)| !table.answers().contains(&show(value)));
+    let facts: Vec<String> = facts.map(|f| glued(&fact(f))).collect();
+    if !facts.is_empty() {
         let whole = facts.join(" · ");
         // A fact that is longer than a line breaks where it can.
         let fits = facts.iter().all(|f| f.chars().count() <= prose);
@@ -77,8 +78,7 @@ pub fn markdown(table: &Table) -> String {
     for answer in table.answers() {
         out += &format!("**{}**\n\n", escaped(answer));
     }
-    let facts: Vec<String> =
-        table.facts().iter().map(|(key, value)| escaped(&format!("{key} {}", show(value)))).collect();
+    let facts: Vec<String> = table.facts().iter().map(|f| escaped(&fact(f))).collect();
     if !facts.is_empty() {
         out += &format!("{}\n\n", facts.join(" · "));
     }
@@ -107,7 +107,8 @@ pub fn markdown(table: &Table) -> String {
 fn layout(table: &Table) -> Layout {
     let mut layout = Layout::default();
     let kept: Vec<usize> = (0..table.width()).filter(|i| has_values(table, *i)).collect();
-    for column in kept.iter().map(|i| &table.columns()[*i]) {
+    let below = |i: &usize| table.columns()[*i].below;
+    for column in kept.iter().filter(|i| !below(i)).map(|i| &table.columns()[*i]) {
         let form = if column.align == Align::Left { Form::Whole } else { Form::Number };
         // A sign does not stand alone.
         let title = clean(&column.title).replace("× ", &format!("×{GLUE}"));
@@ -119,7 +120,16 @@ fn layout(table: &Table) -> Layout {
             Emphasis::Best => Style::Best,
             Emphasis::Yardstick => Style::Dim,
         };
-        layout.styled(style, kept.iter().map(|i| show(&row.cells[*i])).collect());
+        let mut cells: Vec<String> = Vec::new();
+        for i in &kept {
+            let cell = show(&row.cells[*i]);
+            match cells.last_mut().filter(|_| below(i)) {
+                Some(_) if cell.is_empty() => {}
+                Some(above) => *above += &format!("\n{}: {cell}", table.columns()[*i].title),
+                None => cells.push(cell),
+            }
+        }
+        layout.styled(style, cells);
     }
     layout
 }
@@ -132,6 +142,12 @@ fn has_values(table: &Table, column: usize) -> bool {
         _ => true,
     };
     column == 0 || table.rows().iter().any(|row| says(&row.cells[column]))
+}
+
+/// A fact in words, with the unit of a share.
+fn fact((key, value): &(&'static str, Cell)) -> String {
+    let unit = if matches!(value, Cell::Percent(..)) { " %" } else { "" };
+    format!("{} {}{unit}", key.replace('_', " "), show(value))
 }
 
 fn show(cell: &Cell) -> String {
@@ -267,6 +283,47 @@ times are modelled
         );
         assert!(render(&table, Shown { legend: true, ..PIPE }).ends_with("\nn: how many\n"));
         assert!(table.to_json().contains("how many") && table.to_json().contains("nobody measured it"));
+    }
+
+    #[test]
+    fn a_column_below_another_takes_no_room_beside_it() {
+        let columns =
+            vec![Column::text("what", "what"), Column::text("found", "found"), Column::text("fix", "change")];
+        let mut table = Table::new(
+            "t",
+            1,
+            columns.into_iter().map(|c| if c.key == "fix" { c.below() } else { c }).collect(),
+        );
+        table.row(vec![Cell::text("nodes"), Cell::text("one node"), Cell::text("take two")]);
+        table.row(vec![Cell::text("kernel"), Cell::text("new"), Cell::text("")]);
+        let expected = "\
+what    found
+────────────────────────
+nodes   one node
+        change: take two
+kernel  new
+";
+        let shown = render(&table, PIPE);
+        assert_eq!(shown, expected, "\n{shown}");
+        assert!(markdown(&table).contains("| nodes | one node | take two |"));
+    }
+
+    #[test]
+    fn a_fact_that_the_answer_states_is_not_said_twice() {
+        let mut table = Table::new("t", 1, vec![Column::text("a", "a")]);
+        table.fact("run", Cell::text("it would move pages"));
+        table.answer("it would move pages");
+        assert_eq!(render(&table, PIPE).matches("move pages").count(), 1);
+        assert_eq!(table.to_json().matches("move pages").count(), 2);
+    }
+
+    #[test]
+    fn facts_are_words_with_units() {
+        let mut table = Table::new("t", 1, vec![Column::text("a", "a")]);
+        table.fact("remote_first_touch", Cell::percent(0.5, 1));
+        assert!(render(&table, PIPE).starts_with("remote first touch 50.0 %\n"));
+        assert!(markdown(&table).starts_with("remote first touch 50.0 %\n"));
+        assert!(table.to_json().contains("remote_first_touch"));
     }
 
     #[test]

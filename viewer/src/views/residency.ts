@@ -5,11 +5,14 @@ import { blend, key, nodeColour, nodeLegend, nodeName, nothingColour, remoteColo
 import type { Context } from "../context";
 import { basis, count, el, moment, plural, whole } from "../dom";
 import { finerPicture } from "../finer";
+import { causes } from "../history";
 import { type ObjectModel, type Picture } from "../model";
 import type { Colour, Range } from "../state";
 
 const GAP = 3;
 const FEW = 24;
+/** The largest count of a cell that the page is told. */
+const MOST_SEEN = 2 ** 32 - 1;
 
 interface Row {
   object: ObjectModel;
@@ -278,7 +281,13 @@ export function residency(ctx: Context): HTMLElement {
         : "home: not recorded here",
     );
     const who = p.plane("who")[cell];
+    lines.push(...causes(ctx, spot.object, [first, end], p.times[column + 1], span));
     if (who) {
+      const seen = p.plane("seen")[cell];
+      // A sighting says that a node came, not how often: it has no count.
+      if (report.remote.basis !== "presence") {
+        lines.push(`${report.remote.of}: ${whole(seen)}${seen === MOST_SEEN ? " or more" : ""} (${basis(report.remote)})`);
+      }
       const nodes = p.plane("who_nodes")[cell];
       lines.push(
         `touched by ${plural(nodes, "node")}, most by ${nodeName(model, who - 1)}: ` +

@@ -6,6 +6,7 @@ import type { Context } from "../context";
 import { basis, count, el, whole } from "../dom";
 import { excerpt } from "../source";
 import type { Band, ObjectReport } from "../model";
+import { fieldsOf } from "./fields";
 import { describe } from "./locations";
 
 type What = "used" | "first" | "last";
@@ -28,9 +29,12 @@ export function structures(ctx: Context): HTMLElement {
   const { report } = o;
   const dims = report.dimensions.filter((d) => d > 0);
   const known = dims.length > 0 && report.element_bytes !== null;
+  const single = dims.length === 0 && report.element_bytes !== null && (report.fields?.length ?? 0) > 0;
   const type = `${report.element_type ?? "element"}${dims.map((d) => `[${whole(d)}]`).join("")}`;
   const shape = known
     ? `${ctx.name(o)} is ${type}: ${whole(dims.reduce((a, b) => a * b, 1))} elements of ${report.element_bytes} bytes.`
+    : single
+    ? `${ctx.name(o)} is one ${report.element_type ?? "structure"} of ${whole(report.element_bytes ?? 0)} bytes.`
     : `The recording does not know the type of ${ctx.name(o)}: the profile is by page, and there are no slices.`;
   const profile = el("canvas", { role: "img", "aria-label": "Who touches which part of the object. Arrow keys read it out." });
   const tip = el("div", { class: "tip", hidden: true });
@@ -143,9 +147,11 @@ export function structures(ctx: Context): HTMLElement {
     pen.fillText(`index of dimension ${columnDim + 1}`, box.x + box.w / 2, box.y + box.h + 14);
   };
 
+  const fields = fieldsOf(ctx, o);
   const redraw = (): void => {
     drawProfile();
     drawSlice();
+    fields?.draw();
   };
   byKeys(profile, () => 60, tip);
   queueMicrotask(redraw);
@@ -225,6 +231,7 @@ export function structures(ctx: Context): HTMLElement {
     known && dims.length >= 2 ? el("h2", {}, "Slice") : null,
     known && dims.length >= 2 ? sliders : null,
     known && dims.length >= 2 ? slicePlace : null,
+    fields?.part ?? null,
     sources(ctx, report),
     el("p", { class: "hint" }, `Accesses are known by page, so that elements of one page look alike.${coarse}`),
   );

@@ -20,7 +20,7 @@ Examples:
   homenode diff kept-monday/ kept-friday/      recordings of one name in two folders
   homenode diff monday.json friday.json        two comparisons or measurements
 
-An array is the same in two recordings if its id is; else if its name is; else if
+An array is the same in two recordings if its id is; else if its name is; else if \
 the same function allocates it. Its address, line and number may change.
 Status 3: a recording is not whole; the first line says what is missing.";
 

@@ -31,10 +31,10 @@ Examples:
   srun homenode run --summary report.%r -- ./app
       ranks of a job: homenode stands next to the program
 
-The program need not be built anew. Its output stays as it is. homenode reports
+The program need not be built anew. Its output stays as it is. homenode reports \
 on stderr and ends with the program's status.
 
-Environment: HOMENODE_LIB_DIR names the folder with libhomenode.so; TMPDIR the
+Environment: HOMENODE_LIB_DIR names the folder with libhomenode.so; TMPDIR the \
 folder for temporary files; NO_COLOR turns colours off.";
 
 /// What stands at the end of `--help`.

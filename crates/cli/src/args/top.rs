@@ -19,8 +19,8 @@ Examples:
   homenode top --json mine.hnrec        a line a second, for a program
   homenode top --plain --times 1 4711   one table
 
-Keys: q quits, ? shows the others. Without a terminal, or with --plain, homenode prints a table a
-second. While homenode runs a program, stdout is the program's, and homenode prints to stderr.
+Keys: q quits, ? shows the others. Without a terminal, or with --plain, homenode prints a table a \
+second. While homenode runs a program, stdout is the program's, and homenode prints to stderr. \
 What the program prints to the terminal appears when top ends; of more than 4 MiB, the end.
 
 homenode top -- APP returns the program's status. Status 3 otherwise: the recording has no end.";

@@ -29,15 +29,15 @@ impl DoctorArgs {
                 Column::text("what", "what"),
                 Column::text("state", "state"),
                 Column::text("found", "found"),
-                Column::text("change", "what to change"),
+                Column::text("change", "what to change").below(),
             ],
         )
         .of_sentences();
         table.fact("run", Cell::text(verdict.clone()));
+        table.answer(verdict);
         for f in judge::findings(&found).iter().chain(&of_app) {
             table.row(row(f));
         }
-        table.note(verdict);
         let printed = self.output.print(&table)?;
         Ok(if printed == Exit::Done && !moves { Exit::Partial } else { printed })
     }

@@ -14,7 +14,7 @@ use homenode_task::Task as _;
 
 use crate::args::measure::MeasureArgs;
 use crate::exit::Exit;
-use crate::output::{Format, colours, to_stdout};
+use crate::output::{Format, colours, terminal_width, to_stdout};
 use crate::task::Terminal;
 use homenode_text::measured;
 use homenode_text::table::markdown;
@@ -32,7 +32,11 @@ impl MeasureArgs {
             Format::Json => to_stdout(&(m.to_json() + "\n"))?,
             Format::Csv => to_stdout(&table.to_csv())?,
             Format::Markdown => to_stdout(&markdown(&table))?,
-            Format::Table => to_stdout(&measured::matrices(&m, io::stdout().is_terminal() && colours()))?,
+            Format::Table => {
+                let terminal = io::stdout().is_terminal();
+                let width = terminal.then(terminal_width).flatten().map_or(usize::MAX, usize::from);
+                to_stdout(&measured::matrices(&m, terminal && colours(), width))?;
+            }
         }
         Ok(match held {
             Exit::Done if !m.is_complete() => Exit::Partial,

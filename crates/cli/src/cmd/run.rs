@@ -41,7 +41,7 @@ use crate::args::subject::{Subject, not_a_program};
 use crate::exit::Exit;
 use crate::live::policies;
 use crate::live::recording::Recording;
-use crate::output::say;
+use crate::output::{on_terminal, say};
 use crate::task::Terminal;
 use homenode_verdict::advice::Names;
 use homenode_verdict::facts;
@@ -443,6 +443,7 @@ impl Live {
         };
         match (args.json, args.verbose) {
             (true, _) => format!("{:#}\n", report.json()),
+            (false, true) if args.summary.is_none() => on_terminal(&report.text()),
             (false, true) => report.text(),
             (false, false) => report.answer(),
         }

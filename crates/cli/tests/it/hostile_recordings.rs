@@ -386,6 +386,7 @@ fn the_largest_numbers_are_survived() {
                 element_type: Some(EVIL.into()),
                 element_bytes: Some(0),
                 dimensions: vec![max; 40],
+                fields: homenode_dataset::fields::Fields::default(),
                 file: Some("../../../../etc/passwd".into()),
                 line: Some(u32::MAX),
                 function: None,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use homenode_model::{Bytes, ObjectId};
 
 use super::lines::{self, NO_SENSE, Wrong};
+use crate::fields::Fields;
 use crate::foreign::clean;
 use crate::identity::{self, Slots};
 use crate::tables::{Object, ObjectKind};
@@ -148,6 +149,7 @@ impl Places {
             element_type: None,
             element_bytes: None,
             dimensions: Vec::new(),
+            fields: Fields::default(),
             file,
             line: number,
             function: None,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use homenode_dataset::fields::Fields;
 use homenode_dataset::identity::{self, Slots};
 use homenode_dataset::tables::{Object, ObjectKind, Region, RegionKind, RegionNo};
 use homenode_log::recording::{Module, SourcePlace};
@@ -37,6 +38,8 @@ pub struct Variable {
     pub element_bytes: Option<u64>,
     /// Extents, slowest first. Empty where they are not known.
     pub dimensions: Vec<u64>,
+    /// Fields of an element.
+    pub fields: Fields,
 }
 
 /// A static variable.
@@ -477,6 +480,7 @@ fn blank(process: u32, kind: ObjectKind, address: u64, bytes: u64, variable: Var
         element_type: variable.element_type,
         element_bytes: variable.element_bytes,
         dimensions: variable.dimensions,
+        fields: variable.fields,
         file: None,
         line: None,
         function: None,

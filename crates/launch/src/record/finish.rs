@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use homenode_log::check::check;
+use homenode_log::digits::grouped;
 use homenode_log::file::LogReader;
 use homenode_log::mark::BYPASS_CAP;
 use homenode_log::recording::{Ended, Recording};
@@ -237,7 +238,7 @@ pub fn report(recorded: &Recorded, quiet: bool) -> String {
             ));
         }
         if summary.dropped > 0 {
-            line(format_args!("  ! {} events in signal handlers are missing", thousands(summary.dropped)));
+            line(format_args!("  ! {} events in signal handlers are missing", grouped(summary.dropped)));
         }
     }
     for trouble in &recorded.trouble {
@@ -258,12 +259,12 @@ fn counts(recording: &Recording, summary: &Summary) -> String {
     let mut text = format!(
         "{}, {filter}: {} accesses, {} passed ({share:.2} %), regions run: {}",
         recording.meta.kind,
-        thousands(summary.accesses),
-        thousands(summary.recorded),
-        thousands(summary.regions),
+        grouped(summary.accesses),
+        grouped(summary.recorded),
+        grouped(summary.regions),
     );
     if summary.iterations > 0 {
-        let _ = write!(text, ", iterations: {}", thousands(summary.iterations));
+        let _ = write!(text, ", iterations: {}", grouped(summary.iterations));
     }
     text
 }
@@ -276,23 +277,7 @@ fn size(summary: &Summary) -> String {
         _ => (summary.bytes as f64 / 1e6, "MB"),
     };
     let digits = usize::from(summary.bytes >= 10_000);
-    format!("{size:.digits$} {unit}: {} events of {per_event:.2} bytes", thousands(summary.events()))
-}
-
-/// `1 234 567`: digits in threes, from five digits on.
-fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    if digits.len() < 5 {
-        return digits;
-    }
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(' ');
-        }
-        out.push(c);
-    }
-    out
+    format!("{size:.digits$} {unit}: {} events of {per_event:.2} bytes", grouped(summary.events()))
 }
 
 #[cfg(test)]
@@ -301,7 +286,6 @@ mod tests {
 
     #[test]
     fn sizes_and_counts_are_readable() {
-        assert_eq!([7, 9999, 12_345, 1_234_567].map(thousands), ["7", "9999", "12 345", "1 234 567"]);
         let of = |bytes, recorded| size(&Summary { bytes, recorded, ..Summary::default() });
         assert_eq!(of(900, 300), "900 bytes: 300 events of 3.00 bytes");
         assert_eq!(of(2_500_000, 1_000_000), "2500.0 kB: 1 000 000 events of 2.50 bytes");

@@ -52,13 +52,10 @@ pub fn filter_fit(machine: &Topology, filter_sets: u64, filter_line: u64) -> Fil
     };
     let filter = filter_sets.saturating_mul(filter_line);
     let what = format!(
-        "machine {name}: first modelled level L{} has {} sets of {} × {}, the recorder's filter {filter_sets} × \
-         {filter_line} B",
-        first.level,
-        first.sets(),
-        first.ways,
-        first.line
+        "the recorder's filter of {filter_sets} lines of {filter_line} B does not fit the L{} of machine {name}, which",
+        first.level
     );
+    let sets = format!("{} sets of {} × {}", first.sets(), first.ways, first.line);
     let alone = matches!(first.scope, CacheScope::Cpu | CacheScope::Group(1));
     if first.line.0 == filter_line && first.sets() >= filter_sets && alone {
         return FilterFit::Exact;
@@ -66,19 +63,19 @@ pub fn filter_fit(machine: &Topology, filter_sets: u64, filter_line: u64) -> Fil
     let grouped = filter_line != 0 && first.line.0.is_multiple_of(filter_line);
     if grouped && first.size.0 / 2 >= filter {
         let why = if first.line.0 != filter_line {
-            "its lines are longer"
+            format!("has longer lines ({})", first.line)
         } else if !alone {
-            "it is shared by several CPUs"
+            "is shared by several CPUs".into()
         } else {
-            "it has fewer sets"
+            format!("has fewer sets ({sets})")
         };
-        return FilterFit::Approximate(format!("{what}: {why}"));
+        return FilterFit::Approximate(format!("{what} {why}"));
     }
     let largest = if first.line.0 == filter_line { first.sets() } else { first.size.0 / 2 / LineNo::BYTES };
     match largest.checked_ilog2() {
         Some(log) if grouped => {
-            FilterFit::Refused(format!("{what}: record with --filter {} or less", 1u64 << log))
+            FilterFit::Refused(format!("{what} has {sets}: record with --filter {} or less", 1u64 << log))
         }
-        _ => FilterFit::Refused(format!("{what}: record with --filter none")),
+        _ => FilterFit::Refused(format!("{what} has {sets}: record with --filter none")),
     }
 }

@@ -5,14 +5,20 @@ use std::fmt::Write as _;
 
 use homenode_measure::{Cell, Measurement, Mix, Node, Pair, Subject, Verdict, knee};
 
+use crate::human::{grouped, hung, plural};
+
 /// Backgrounds from good to bad, of the 256-colour palette; all light enough for black letters.
 const SHADES: [u8; 5] = [157, 193, 229, 223, 217];
+
+/// Columns of a row's name, and of a value with its gap.
+const NAME: usize = 8;
+const VALUE: usize = 11;
 
 /// Cells by row and column.
 type Cells<'a> = BTreeMap<(Node, Node), &'a Cell>;
 
-/// The whole report.
-pub fn matrices(m: &Measurement, colour: bool) -> String {
+/// The whole report, in lines of at most `width` columns.
+pub fn matrices(m: &Measurement, colour: bool, width: usize) -> String {
     let mut out = head(m);
     let mut groups: Vec<(String, Cells<'_>)> = Vec::new();
     for cell in &m.cells {
@@ -26,25 +32,26 @@ pub fn matrices(m: &Measurement, colour: bool) -> String {
         }
     }
     for (title, cells) in &groups {
-        matrix(&mut out, title, cells, colour);
+        matrix(&mut out, title, cells, colour, width);
         if title.starts_with("Idle latency") && m.host.nodes.len() > 1 {
-            firmware(&mut out, m, cells);
+            firmware(&mut out, m, cells, width);
         }
     }
     several(&mut out, m);
     curves(&mut out, m);
-    foot(&mut out, m);
+    out += &hung(&foot(m), width);
     out
 }
 
 fn head(m: &Measurement) -> String {
-    let mut out = format!("{} · {} · nodes {}\n", m.host.cpu_model, m.host.kernel, m.host.nodes.len());
+    let nodes = plural(m.host.nodes.len() as u64, "node", "nodes");
+    let mut out = format!("{} · {} · {nodes}\n", m.host.cpu_model, m.host.kernel);
     let s = &m.host.state;
     let state = [
         ("governor", &s.governor),
-        ("SMT", &s.smt),
+        ("SMT", &s.smt.as_deref().map(smt)),
         ("THP", &s.thp),
-        ("NUMA balancing", &s.numa_balancing),
+        ("NUMA balancing", &s.numa_balancing.as_deref().map(balancing)),
         ("isolated CPUs", &s.isolated),
         ("load", &s.load),
     ];
@@ -53,6 +60,26 @@ fn head(m: &Measurement) -> String {
         let _ = writeln!(out, "{}", said.join(" · "));
     }
     out
+}
+
+/// What the kernel says of simultaneous multithreading, in words.
+fn smt(control: &str) -> String {
+    match control {
+        "notsupported" | "notimplemented" => "not there",
+        "forceoff" => "off until the next boot",
+        other => other,
+    }
+    .into()
+}
+
+/// The kernel's number for NUMA balancing, in words.
+fn balancing(mode: &str) -> String {
+    match mode {
+        "0" => "off",
+        "1" => "on",
+        other => other,
+    }
+    .into()
 }
 
 /// The matrix and the place in it; what has no place in one is shown in other ways.
@@ -80,7 +107,8 @@ fn place(subject: &Subject) -> Option<(String, (Node, Node))> {
     })
 }
 
-fn matrix(out: &mut String, title: &str, cells: &Cells<'_>, colour: bool) {
+/// A matrix; one that is wider than the terminal in parts, one below the other.
+fn matrix(out: &mut String, title: &str, cells: &Cells<'_>, colour: bool, width: usize) {
     let (mut rows, mut columns): (Vec<Node>, Vec<Node>) = cells.keys().copied().unzip();
     for list in [&mut rows, &mut columns] {
         list.sort();
@@ -88,37 +116,54 @@ fn matrix(out: &mut String, title: &str, cells: &Cells<'_>, colour: bool) {
     }
     let values: Vec<f64> = cells.values().filter_map(|c| c.value).collect();
     let (least, most) = values.iter().fold((f64::MAX, 0.0_f64), |(l, h), v| (l.min(*v), h.max(*v)));
-    let _ = write!(out, "\n{title}\n{:>8}", "node");
-    for column in &columns {
-        let _ = write!(out, "{:>11}", column.0);
+    let shade = |cell: &Cell| {
+        let value = cell.value.filter(|_| colour && most > least)?;
+        let share = (value - least) / (most - least);
+        let bad = if cell.unit.less_is_better() { share } else { 1.0 - share };
+        Some(SHADES[((bad * SHADES.len() as f64) as usize).min(SHADES.len() - 1)])
+    };
+    let _ = writeln!(out, "\n{}", hung(title, width));
+    let abreast = (width.saturating_sub(NAME) / VALUE).max(1);
+    for (i, columns) in columns.chunks(abreast).enumerate() {
+        if i > 0 {
+            out.push('\n');
+        }
+        part(out, cells, &rows, columns, &shade);
+    }
+}
+
+/// Some columns of a matrix. `shade` gives the background of a cell.
+fn part(
+    out: &mut String,
+    cells: &Cells<'_>,
+    rows: &[Node],
+    columns: &[Node],
+    shade: &dyn Fn(&Cell) -> Option<u8>,
+) {
+    let _ = write!(out, "{:>NAME$}", "node");
+    for column in columns {
+        let _ = write!(out, "{:>VALUE$}", column.0);
     }
     out.push('\n');
     for row in rows {
-        let _ = write!(out, "{:>8}", row.0);
-        for column in &columns {
-            let cell = cells.get(&(row, *column));
+        let _ = write!(out, "{:>NAME$}", row.0);
+        for column in columns {
+            let cell = cells.get(&(*row, *column));
             let text = cell.map_or_else(|| "·".to_owned(), |c| shown(c));
-            match cell.and_then(|c| c.value.map(|v| (v, c.unit.less_is_better()))) {
-                Some((v, less)) if colour && most > least => {
-                    let share = (v - least) / (most - least);
-                    let bad = if less { share } else { 1.0 - share };
-                    let shade = SHADES[((bad * SHADES.len() as f64) as usize).min(SHADES.len() - 1)];
-                    let _ = write!(out, " \u{1b}[30;48;5;{shade}m{text:>10}\u{1b}[0m");
-                }
-                _ => {
-                    let _ = write!(out, "{text:>11}");
-                }
-            }
+            let _ = match cell.and_then(|c| shade(c)) {
+                Some(shade) => write!(out, " \u{1b}[30;48;5;{shade}m{text:>10}\u{1b}[0m"),
+                None => write!(out, "{text:>VALUE$}"),
+            };
         }
         out.push('\n');
     }
 }
 
 /// What firmware says of the same pairs, in a line each.
-fn firmware(out: &mut String, m: &Measurement, cells: &Cells<'_>) {
+fn firmware(out: &mut String, m: &Measurement, cells: &Cells<'_>, width: usize) {
     let text = |what: &str, of: &dyn Fn(Node, Node) -> Option<String>| {
         let all: Option<Vec<String>> = cells.keys().map(|(a, b)| of(*a, *b)).collect();
-        all.map(|values| format!("  {what}, row by row: {}\n", values.join(" ")))
+        all.map(|values| hung(&format!("  {what}, row by row: {}\n", values.join(" ")), width))
     };
     let slit = text("SLIT", &|a, b| m.host.distance(a, b).map(|d| d.to_string()));
     let hmat = text("HMAT, ns", &|a, b| m.host.firmware(a, b)?.read_ns.map(|n| n.to_string()));
@@ -131,9 +176,14 @@ fn shown(cell: &Cell) -> String {
         (Verdict::Absent { .. }, _) | (_, None) => "–".into(),
         (verdict, Some(v)) => {
             let mark = if *verdict == Verdict::Noisy { "~" } else { "" };
-            if v < 1000.0 { format!("{mark}{v:.1}") } else { format!("{mark}{v:.0}") }
+            if v < 1000.0 { format!("{mark}{v:.1}") } else { format!("{mark}{}", whole(v)) }
         }
     }
+}
+
+/// A number without its fraction, in groups of three digits.
+fn whole(value: f64) -> String {
+    grouped(value.round() as i128)
 }
 
 /// Pairs that ran at once.
@@ -142,7 +192,7 @@ fn several(out: &mut String, m: &Measurement) {
         if let Subject::Bandwidth { pairs, .. } = &cell.subject
             && pairs.len() > 1
         {
-            let _ = writeln!(out, "{:>11} {}  {}", shown(cell), cell.unit.name(), cell.subject);
+            let _ = writeln!(out, "{:>VALUE$} {}  {}", shown(cell), cell.unit.name(), cell.subject);
         }
     }
 }
@@ -160,23 +210,25 @@ fn curves(out: &mut String, m: &Measurement) {
             continue;
         }
         let _ = writeln!(out, "\nLatency under load, {pair}, reads to writes {mix}");
-        let _ = writeln!(out, "{:>11}{:>11}", "MB/s", "ns");
+        let _ = writeln!(out, "{:>VALUE$}{:>VALUE$}", "MB/s", "ns");
         for (rate, ns) in &curve {
-            let _ = writeln!(out, "{rate:>11.0}{ns:>11.1}");
+            let _ = writeln!(out, "{:>VALUE$}{ns:>VALUE$.1}", whole(*rate));
         }
         let _ = match knee(&curve) {
             Some((rate, false)) => {
-                writeln!(out, "  the knee (1.5 times the idle latency) is after {rate:.0} MB/s")
+                writeln!(out, "  the knee (1.5 times the idle latency) is after {} MB/s", whole(rate))
             }
             Some((rate, true)) => {
-                writeln!(out, "  no knee up to {rate:.0} MB/s: this load does not saturate the memory")
+                writeln!(out, "  no knee up to {} MB/s: this load does not saturate the memory", whole(rate))
             }
             None => writeln!(out, "  no loaded point is below 1.5 times the idle latency"),
         };
     }
 }
 
-fn foot(out: &mut String, m: &Measurement) {
+/// What was proved, what failed and why, and what was found on the way.
+fn foot(m: &Measurement) -> String {
+    let mut out = String::new();
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for cell in &m.cells {
         let said = match &cell.verdict {
@@ -192,8 +244,9 @@ fn foot(out: &mut String, m: &Measurement) {
     let [ok, noisy, failed, absent] = m.tally();
     let _ = writeln!(
         out,
-        "\n{ok} cells proved, {noisy} proved but noisy (~: the median varies by more than 2 %), {failed} failed, \
-         {absent} not measured"
+        "\n{} proved, {noisy} proved but noisy (~: the median varies by more than 2 %), {failed} failed, \
+         {absent} not measured",
+        plural(ok as u64, "cell", "cells")
     );
     for (said, n) in reasons {
         let _ = writeln!(out, "{said}{}", if n > 1 { format!(" ({n} cells)") } else { String::new() });
@@ -201,6 +254,7 @@ fn foot(out: &mut String, m: &Measurement) {
     for note in &m.notes {
         let _ = writeln!(out, "{note}");
     }
+    out
 }
 
 #[cfg(test)]
@@ -214,12 +268,29 @@ mod tests {
         let (host, ask) = (Host::like(&machine), Ask::quick());
         let plan = plan(&host, &ask);
         let mut m = measure(&host, &ask, &plan, &mut Synthetic::new(&machine), &|| false, &mut |_, _| {});
-        let plain = matrices(&m, false);
+        let plain = matrices(&m, false, usize::MAX);
         assert!(plain.contains("Idle latency, 2 MiB pages, ns") && !plain.contains('\u{1b}'), "{plain}");
-        assert!(matrices(&m, true).contains("\u{1b}[30;48;5;"));
+        assert!(matrices(&m, true, usize::MAX).contains("\u{1b}[30;48;5;"));
         let subject = m.cells[0].subject.clone();
         m.cells[0] = Cell::failed(subject, homenode_measure::Unit::Ns, "pages were astray", Vec::new());
-        let plain = matrices(&m, false);
+        let plain = matrices(&m, false, usize::MAX);
         assert!(plain.contains("     failed") && plain.contains("failed: pages were astray"), "{plain}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let machine = homenode_machine::preset("epyc-nps4").unwrap();
+        let (host, ask) = (Host::like(&machine), Ask::quick());
+        let plan = plan(&host, &ask);
+        let m = measure(&host, &ask, &plan, &mut Synthetic::new(&machine), &|| false, &mut |_, _| {});
+        let all =
+            |width| matrices(&m, false, width).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let narrow = matrices(&m, false, 80);
+        let long = narrow.lines().find(|line| line.chars().count() > 80);
+        assert!(long.is_none(), "{long:?}");
+        assert!(matrices(&m, false, usize::MAX).lines().any(|line| line.chars().count() > 80));
+        // The parts have the same numbers; the names of the rows stand in front of each.
+        let numbers = |words: Vec<String>| words.into_iter().filter(|w| w.contains('.')).count();
+        assert_eq!(numbers(all(80)), numbers(all(usize::MAX)));
     }
 }

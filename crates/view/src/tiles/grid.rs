@@ -302,6 +302,7 @@ impl Grid {
                 let remote = self.remote[band * columns + column];
                 // 0: nobody touched it; else percent plus one.
                 level.remote.push(if all == 0 { 0 } else { percent(remote.into(), all).min(100) + 1 });
+                level.seen.push(u32::try_from(all).unwrap_or(u32::MAX));
             }
         }
         level.moves = self
@@ -430,6 +431,8 @@ pub struct Level {
     pub who_nodes: Plane,
     /// Remote percent plus one; 0 where nobody touched it.
     pub remote: Plane,
+    /// Accesses or sightings; [`u32::MAX`] of more.
+    pub seen: Plane,
     /// Band, column, pages that moved, pages that moved back.
     pub moves: Vec<[u64; 4]>,
 }
@@ -458,6 +461,7 @@ impl Level {
             "who_percent": length(&self.who_percent),
             "who_nodes": length(&self.who_nodes),
             "remote": length(&self.remote),
+            "seen": length(&self.seen),
             "moves": self.moves,
         })
     }
@@ -497,6 +501,7 @@ mod tests {
         assert_eq!(last.who.values(), [2; 4]);
         assert_eq!(last.who_percent.values(), [60; 4]);
         assert_eq!(last.who_nodes.values(), [2; 4]);
+        assert!(last.seen.values().iter().all(|n| *n > 0), "{:?}", last.seen);
         assert_eq!(last.remote.values(), [61; 4], "60 percent, plus one");
     }
 

@@ -128,6 +128,8 @@ result.history = await text("[aria-label='History of a page']");
     let home = last.max_by_key(|r| r.until).unwrap().home;
     assert!(tip.contains(&format!("home: node {} (100 % of the pages)", home.0)), "{tip}");
     assert!(tip.contains("accesses (sampled, one in 101)"), "{tip}");
+    let count = tip.split_once("accesses: ").unwrap().1;
+    assert!(count.starts_with(|c: char| ('1'..='9').contains(&c)), "{tip}");
     let holds = |m: &Migration| m.object == Some(grid) && m.page == 0 && m.outcome != MoveOutcome::Refused;
     let moves: Vec<Migration> = set.rows::<Migration>().filter(holds).collect();
     let history = result["history"].as_str().unwrap();

@@ -117,7 +117,7 @@ fn it_draws_finer_pictures_and_tells_the_way_of_a_page() {
     assert_eq!(status, 200);
     let head = 4 + u32::from_le_bytes(body[..4].try_into().unwrap()) as usize;
     let finer: serde_json::Value = serde_json::from_slice(&body[4..head]).unwrap();
-    let planes = ["home", "home_percent", "who", "who_percent", "who_nodes", "remote"];
+    let planes = ["home", "home_percent", "who", "who_percent", "who_nodes", "remote", "seen"];
     let planes = planes.map(|p| finer["levels"][0][p].as_u64().unwrap());
     assert!(planes.iter().all(|n| *n > 0));
     assert_eq!(head as u64 + planes.iter().sum::<u64>(), body.len() as u64);

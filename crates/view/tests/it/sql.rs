@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use homenode_dataset::Dataset;
+use homenode_dataset::fields::Fields;
 use homenode_dataset::folder::Writer;
 use homenode_dataset::synthetic::Spec;
+use homenode_dataset::tables::Object;
 use homenode_export::{Options, export};
 use homenode_view::{Budget, page};
 use serde_json::Value;
 
 use crate::drive::{drive, file};
-use crate::support::{fresh, model, number_of};
+use crate::support::{fresh, model, number_of, synthetic, tables};
 
 #[path = "../../../export/tests/support/python.rs"]
 mod python;
@@ -100,6 +102,31 @@ fn on_disk(path: &Path) -> Dataset {
     Dataset::open(path).unwrap()
 }
 
+/// Pages that a field of [`structured`] takes.
+const FIELD_PAGES: u64 = 256;
+
+/// The same data, of which grid_old is one structure with fields of many pages, and grid_new an
+/// array of small structures.
+fn structured() -> Dataset {
+    let set = synthetic(12, 200);
+    let fields = |bytes: u64, end: u64| {
+        let of = |(name, offset): (&str, u64)| (name.to_owned(), "double[]".to_owned(), offset, bytes);
+        Fields::of([of(("low", 0)), of(("high", bytes)), of(("rest", end - bytes))])
+    };
+    let change = |o: &mut Object| match o.name.as_str() {
+        "grid_old" => {
+            (o.element_bytes, o.dimensions) = (Some(o.bytes.0), Vec::new());
+            o.fields = fields(FIELD_PAGES * 4096, o.bytes.0);
+        }
+        "grid_new" => {
+            (o.element_bytes, o.dimensions) = (Some(64), vec![o.bytes.0 / 64]);
+            o.fields = fields(16, 64);
+        }
+        _ => {}
+    };
+    Dataset::of_memory(set.meta().clone(), tables(&set, change))
+}
+
 /// What a person reads off each view.
 const SCRIPT: &str = r##"
 const plain = (t) => t.replace(/[\u202f\u00a0]/g, " ");
@@ -180,6 +207,64 @@ fn every_view_shows_what_sql_finds() {
     let is_wrong = |check: &dyn Fn()| catch_unwind(AssertUnwindSafe(check)).is_err();
     let wrong: Vec<&str> = checks.iter().filter(|(_, c)| is_wrong(c)).map(|(view, _)| *view).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+#[test]
+fn fields_have_the_accesses_of_their_own_pages() {
+    let python = match python::python() {
+        Ok(python) => python,
+        Err(why) => return eprintln!("skipped: no DuckDB: {why}"),
+    };
+    let out = fresh("sql-fields").join("out");
+    let set = structured();
+    export(&set, &out, Options::default(), &mut |_| true).unwrap();
+    let [old, new] = ["grid_old", "grid_new"].map(|name| number_of(&set, name).0);
+    let page = page::write_file(&mut model(&set, Budget::FILE), page::MOST_BYTES).unwrap();
+    let script = r##"
+const plain = (t) => t.replace(/[\u202f\u00a0]/g, " ");
+for (const [name, object] of [["old", OLD], ["new", NEW]]) {
+  await open("view=structures&object=" + object);
+  const rows = page.locator('[aria-label^="Fields of an element"] tbody tr');
+  result[name] = (await rows.evaluateAll((all) => all.map((r) => [...r.children].map((c) => c.textContent))))
+    .map((row) => row.map(plain));
+  result[name + " words"] = await text("#panel");
+}
+"##;
+    let script = script.replace("OLD", &old.to_string()).replace("NEW", &new.to_string());
+    let Some(shown) = drive(&file("sql-fields-page", &page), &script) else { return };
+    let tables = Tables { python, out };
+    let told = tables.ask(&format!(
+        "SELECT unnest(field_names), unnest(field_offsets), unnest(field_bytes) FROM objects WHERE object = {old}"
+    ));
+    assert_eq!(told.len(), 3);
+    let rows = shown["old"].as_array().unwrap();
+    for (row, told) in rows.iter().zip(&told) {
+        assert_eq!(row[0], told[0]);
+        let (offset, bytes) = (int(&told[1]), int(&told[2]));
+        assert_eq!((whole(text(&row[2])), whole(text(&row[3]))), (offset, bytes));
+        // A row counts a block: the page gives each of its pages an equal part.
+        let (from, to) = (offset / 4096, (offset + bytes) / 4096);
+        let sums = tables.ask(&format!(
+            "WITH parts AS (SELECT node <> home AS away,
+                 \"count\" * (least(page + pages, {to}) - greatest(page, {from})) // pages AS part
+                 FROM counted WHERE object = {old} AND page + pages > {from} AND page < {to})
+             SELECT sum(part), coalesce(sum(part) FILTER (away), 0), count(*) FROM parts"
+        ));
+        let (all, away, parts) = (int(&sums[0][0]), int(&sums[0][1]), int(&sums[0][2]));
+        assert!(all > 1_000_000, "{told:?}: {all}");
+        assert!(near(whole(text(&row[6])) as f64, all as f64, 2.0 * parts as f64), "{row}, {all} by SQL");
+        let percent = text(&row[7]).split(' ').next().unwrap().parse::<f64>().unwrap();
+        assert!(near(percent, 100.0 * away as f64 / all as f64, 0.2), "{row}, {away} of {all} by SQL");
+    }
+    let words = text(&shown["old words"]);
+    assert!(words.contains("a field is told the accesses of the pages that hold nothing else"), "{words}");
+    // Small fields have sizes and no numbers.
+    let rows = shown["new"].as_array().unwrap();
+    assert!(rows.len() == 3 && rows.iter().all(|r| r.as_array().unwrap().len() == 5), "{rows:?}");
+    let words = text(&shown["new words"]);
+    assert!(words.contains("a page of 4 096 bytes holds 64 elements"), "{words}");
+    assert!(words.contains("does not tell which field is used"), "{words}");
+    assert!(words.contains("16 bytes of each element are padding"), "{words}");
 }
 
 fn findings(shown: &Value, tables: &Tables) {
@@ -326,6 +411,29 @@ fn residency(shown: &Value, tables: &Tables, grid: u32) {
     let touched = format!("touched by {} node", told.len());
     let most = format!("most by node {}: ", int(&told[0][0]));
     assert!(readout.contains(&touched) && readout.contains(&most), "{told:?}: {readout}");
+    // The cell's pages have their part of the blocks' counts.
+    let pages = readout.split_once(", page").unwrap().1.trim_start_matches('s').trim_start();
+    let from = whole(pages);
+    let to = pages.split_once(" to ").map_or(from, |(_, to)| whole(to)) + 1;
+    let told_count = tables.ask(&format!(
+        "SELECT sum(\"count\" * (least(page + pages, {to}) - greatest(page, {from})) // pages), count(*)
+         FROM accesses WHERE object = {grid} AND page + pages > {from} AND page < {to} AND interval = 8"
+    ));
+    let count = whole(readout.split_once("accesses: ").unwrap().1);
+    let (all, parts) = (int(&told_count[0][0]), int(&told_count[0][1]));
+    assert!(all > 10_000 && near(count as f64, all as f64, parts as f64), "{all} by SQL: {readout}");
+    let told_move = tables.ask(&format!(
+        "SELECT from_node, to_node, cause FROM migrations m WHERE object = {grid} AND page < {to} AND page + pages > {from}
+             AND outcome <> 'refused' AND time_ns < (SELECT end_ns FROM intervals WHERE interval = 8)
+         ORDER BY time_ns DESC LIMIT 1"
+    ));
+    match told_move.first() {
+        Some(row) => {
+            let way = format!("from node {} to node {} by {}", int(&row[0]), int(&row[1]), text(&row[2]));
+            assert!(readout.contains(&way), "{way}: {readout}");
+        }
+        None => assert!(readout.contains("not moved since they were first touched by thread"), "{readout}"),
+    }
     let percent = |words: &str| whole(readout.split_once(words).unwrap().1) as f64;
     assert!(near(percent(&most), 100.0 * int(&told[0][1]) as f64 / sum as f64, 1.0), "{readout}");
     assert!(near(percent("remote: "), 100.0 * remote as f64 / sum as f64, 1.0), "{readout}");

@@ -1,7 +1,8 @@
 //! Names of the objects and places that a process on the lab reported, from the program's files.
 
+use homenode_dataset::fields::Fields;
 use homenode_lab::recording::told::{Names, Static, Variable, Wanted};
-use homenode_log::recording::{Module, SourcePlace};
+use homenode_log::recording::{ElementField, Module, SourcePlace};
 use homenode_symbols::{self as symbols, Resolver};
 
 /// Smaller static objects share pages with others and get no name.
@@ -23,6 +24,7 @@ pub fn of(modules: &[Module], _: &Wanted) -> Box<dyn Names> {
 fn variable(found: symbols::Variable, bytes: u64) -> Variable {
     Variable {
         dimensions: found.extents(bytes),
+        fields: Fields::of(found.element_fields().into_iter().map(ElementField::into_parts)),
         name: found.name,
         element_type: found.type_name,
         element_bytes: found.element_bytes,
