@@ -113,9 +113,17 @@ pub struct Allocated {
     pub caller: u64,
     /// Name, as the source writes it: `u`, `grid->cells`.
     pub name: String,
+    /// The call whose result it holds: 0 the allocating call, 1 that of the function with it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub call: usize,
     /// Its elements.
     #[serde(flatten)]
     pub elements: Elements,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+const fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// What an array consists of, as far as debugging information tells.

@@ -110,9 +110,15 @@ impl Names {
             (place.line.is_some() || frames.get(1).is_some_and(own)).then(|| text.clone())
         };
         let mut caller = calls.get(1).and_then(told);
-        // The innermost place with a line is the one that a person can change.
+        // The innermost place with a line is the one that a person can change, or that of the call
+        // whose result the variable holds.
         let own = |(_, p): &&(String, SourcePlace)| p.line.is_some();
-        let place = calls.iter().find(own).or(calls.first()).map(|(_, p)| p.clone()).unwrap_or_default();
+        let named = variable.as_ref().and_then(|v| calls.get(v.call)).filter(own);
+        let place = named
+            .or_else(|| calls.iter().find(own))
+            .or(calls.first())
+            .map(|(_, p)| p.clone())
+            .unwrap_or_default();
         let mut name = match &variable {
             Some(v) => v.name.clone(),
             None => calls.iter().find(own).map_or_else(|| site.clone(), |(text, _)| text.clone()),

@@ -114,11 +114,12 @@ impl<'a> Names<'a> {
                     (None, 0) => id.trim_end_matches(" #0").to_owned(),
                     (None, _) => id.clone(),
                 };
-                // A container allocates in a header of the system: people know the line that called
-                // it.
+                // A container allocates in a header of the system, and many programs in a function
+                // of their own: people know the line that called it.
                 let user = self.place(*caller_pc).filter(|p| p.line.is_some());
                 let place = match (self.place(*pc), user) {
                     (Some(place), Some(user)) if is_system(place.file.as_deref()) => user.clone(),
+                    (_, Some(user)) if known.is_some_and(|k| k.call == 1) => user.clone(),
                     (place, _) => place.cloned().unwrap_or_default(),
                 };
                 let elements = known.map(|a| a.elements.clone()).unwrap_or_default();
@@ -172,7 +173,13 @@ mod tests {
             ]
             .into(),
             allocated: [0x5000_3010, 0x5000_3020]
-                .map(|site| Allocated { site, caller: 0, name: "v".into(), elements: Elements::default() })
+                .map(|site| Allocated {
+                    site,
+                    caller: 0,
+                    name: "v".into(),
+                    call: 0,
+                    elements: Elements::default(),
+                })
                 .into(),
             ..Symbols::default()
         };

@@ -47,6 +47,8 @@ pub(crate) struct Walk<'a> {
     /// The type that the system's allocator class was asked for, or that of the pointer in a
     /// container.
     element: Option<Element>,
+    /// The call at hand, from the innermost.
+    call: usize,
 }
 
 /// What one call says.
@@ -58,14 +60,15 @@ enum Verdict {
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(sources: &'a mut Sources) -> Self {
-        Self { sources, sought: Sought::Pointer(Handed::Returned), fallback: None, element: None }
+        Self { sources, sought: Sought::Pointer(Handed::Returned), fallback: None, element: None, call: 0 }
     }
 
     /// The variable for calls that return to these addresses of these modules, innermost first; the
     /// dimensions lack what the allocation's length says.
     pub(crate) fn up(mut self, calls: impl Iterator<Item = (Rc<Image>, u64)>) -> Option<Variable> {
         let mut below: Option<(u64, u64)> = None;
-        for (image, back) in calls.take(DEEPEST) {
+        for (call, (image, back)) in calls.take(DEEPEST).enumerate() {
+            self.call = call;
             if image.python {
                 break;
             }
@@ -80,7 +83,7 @@ impl<'a> Walk<'a> {
             let verdict = if site.users() { self.by_user(&site, below) } else { self.by_system(&site) };
             match verdict {
                 Verdict::Next => below = image.unwind().function(back.saturating_sub(1)),
-                Verdict::Done(found) => return found.or(self.fallback),
+                Verdict::Done(found) => return found.map(|v| Variable { call, ..v }).or(self.fallback),
             }
         }
         self.fallback
@@ -130,12 +133,12 @@ impl<'a> Walk<'a> {
                     if let Some(parameter) = named.through {
                         self.element = element_of(site, &named).or(self.element.take());
                         self.sought = Sought::Argument(parameter, !named.container);
-                        self.fallback = Some(answer);
+                        self.fallback = Some(Variable { call: self.call, ..answer });
                         return Verdict::Next;
                     }
                     if fate.returned {
                         self.sought = Sought::Pointer(Handed::Returned);
-                        self.fallback = Some(answer);
+                        self.fallback = Some(Variable { call: self.call, ..answer });
                         return Verdict::Next;
                     }
                     return Verdict::Done(Some(answer));
@@ -167,7 +170,7 @@ impl<'a> Walk<'a> {
         let answer = variable(site, &named, self.element.as_ref(), FoundBy::Argument);
         if let Some(parameter) = named.through {
             self.sought = Sought::Argument(parameter, pointer);
-            self.fallback.get_or_insert(answer);
+            self.fallback.get_or_insert(Variable { call: self.call, ..answer });
             return Verdict::Next;
         }
         Verdict::Done(Some(answer))
@@ -404,6 +407,7 @@ fn assembled(
         fields: element.fields,
         declared,
         found_by,
+        call: 0,
     }
 }
 

@@ -32,6 +32,9 @@ pub struct Variable {
     pub declared: SourcePlace,
     /// What found the variable.
     pub found_by: FoundBy,
+    /// The call whose result it holds, an index into the calls asked for: 0 is the allocating call,
+    /// 1 that of the program's own allocating function.
+    pub call: usize,
 }
 
 impl Variable {

@@ -18,7 +18,8 @@ pub fn add_variables(symbols: &mut Symbols, modules: &[Module], allocations: &BT
         if let Some(variable) = resolver.allocation(&[*site, *caller], *bytes) {
             let elements = variable.elements(*bytes);
             let (site, caller) = (*site, *caller);
-            symbols.allocated.push(Allocated { site, caller, name: variable.name, elements });
+            let (name, call) = (variable.name, variable.call);
+            symbols.allocated.push(Allocated { site, caller, name, call, elements });
         }
     }
     // Compilers put an underscore behind the name of a common block. Looking for them takes time in

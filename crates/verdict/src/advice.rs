@@ -26,8 +26,9 @@ pub struct Names {
     /// Static objects of libraries, by file and address in it, as [`name`] calls them.
     pub libraries: BTreeMap<(String, u64), String>,
     /// Variables that hold what was allocated, by the return addresses of the allocation: as the
-    /// machine code and the debugging information tell, so that two arrays of one line differ.
-    pub variables: BTreeMap<Vec<u64>, String>,
+    /// machine code and the debugging information tell, so that two arrays of one line differ. Each
+    /// with the call whose result it holds, an index into these addresses.
+    pub variables: BTreeMap<Vec<u64>, (String, usize)>,
 }
 
 impl Names {
@@ -40,7 +41,7 @@ impl Names {
         for object in &facts.objects.most {
             let frames = object.origin.frames();
             if let Some(variable) = resolver.allocation(frames, object.bytes.0) {
-                names.variables.insert(frames.to_vec(), variable.name);
+                names.variables.insert(frames.to_vec(), (variable.name, variable.call));
             }
         }
         if let Some(program) = facts.modules.first()
@@ -139,10 +140,12 @@ fn known<'a>(frames: &'a [u64], names: &'a Names) -> impl Iterator<Item = (u64, 
 /// all arrays' name: then their callers say.
 fn allocated_at(object: &Object, among: &[Object], names: &Names) -> Option<String> {
     let frames = object.origin.frames();
-    if let Some(variable) = names.variables.get(frames) {
+    if let Some((variable, call)) = names.variables.get(frames) {
         let own = |place: &&SourcePlace| place.file.as_deref().is_some_and(|file| !is_header(file));
         let mut places = known(frames, names).map(|(_, place)| place);
-        let place = places.clone().find(own).or_else(|| places.next())?;
+        let named = frames.get(*call).and_then(|frame| names.places.get(frame));
+        let named = named.filter(|place| place.line.is_some() && own(place));
+        let place = named.or_else(|| places.clone().find(own)).or_else(|| places.next())?;
         return Some(format!("array {variable}, allocated at {place}"));
     }
     let mut places = known(frames, names);

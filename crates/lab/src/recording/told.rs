@@ -40,6 +40,8 @@ pub struct Variable {
     pub dimensions: Vec<u64>,
     /// Fields of an element.
     pub fields: Fields,
+    /// The call whose result it holds: 0 the allocating call, 1 that of the function with it.
+    pub call: usize,
 }
 
 /// A static variable.
@@ -500,7 +502,8 @@ fn allocated(process: u32, birth: &Birth, slot: u32, known: &Known, variable: Op
         None => site.clone(),
     };
     let variable = variable.unwrap_or_else(|| Variable { name: place, ..Variable::default() });
-    let source = known.site.clone().unwrap_or_default();
+    let of_caller = known.caller.as_ref().filter(|place| variable.call == 1 && place.line.is_some());
+    let source = of_caller.or(known.site.as_ref()).cloned().unwrap_or_default();
     let frame =
         |place: &Option<SourcePlace>, text: &str| match place.as_ref().and_then(|p| p.function.as_ref()) {
             Some(function) => format!("{function} ({text})"),

@@ -26,6 +26,7 @@ fn variable(found: symbols::Variable, bytes: u64) -> Variable {
         dimensions: found.extents(bytes),
         fields: Fields::of(found.element_fields().into_iter().map(ElementField::into_parts)),
         name: found.name,
+        call: found.call,
         element_type: found.type_name,
         element_bytes: found.element_bytes,
     }
