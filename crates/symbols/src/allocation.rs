@@ -55,7 +55,7 @@ pub(crate) struct Walk<'a> {
 enum Verdict {
     /// The next call may say more.
     Next,
-    Done(Option<Variable>),
+    Done(Option<Box<Variable>>),
 }
 
 impl<'a> Walk<'a> {
@@ -83,7 +83,7 @@ impl<'a> Walk<'a> {
             let verdict = if site.users() { self.by_user(&site, below) } else { self.by_system(&site) };
             match verdict {
                 Verdict::Next => below = image.unwind().function(back.saturating_sub(1)),
-                Verdict::Done(found) => return found.map(|v| Variable { call, ..v }).or(self.fallback),
+                Verdict::Done(found) => return found.map(|v| Variable { call, ..*v }).or(self.fallback),
             }
         }
         self.fallback
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
                 if fate.returned {
                     self.sought = Sought::Pointer(Handed::Returned);
                 } else if let Some(named) = fate.held.filter(|_| site.image.own) {
-                    return Verdict::Done(Some(variable(site, &named, None, FoundBy::Instructions)));
+                    return Verdict::Done(Some(Box::new(variable(site, &named, None, FoundBy::Instructions))));
                 } else if site.scope.is_some() || site.image.runtime {
                     self.sought = Sought::Object;
                 } else if !site.image.own {
@@ -141,7 +141,7 @@ impl<'a> Walk<'a> {
                         self.fallback = Some(Variable { call: self.call, ..answer });
                         return Verdict::Next;
                     }
-                    return Verdict::Done(Some(answer));
+                    return Verdict::Done(Some(Box::new(answer)));
                 }
                 if fate.returned && !fate.ambiguous {
                     self.sought = Sought::Pointer(Handed::Returned);
@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
     /// What an argument of the call points to.
     fn by_argument(&mut self, site: &Site, number: usize, pointer: bool) -> Verdict {
         let Some(named) = site.argument(number, pointer) else {
-            return Verdict::Done(if self.fallback.is_some() { None } else { self.by_source(site) });
+            return Verdict::Done(if self.fallback.is_some() { None } else { self.by_source(site).map(Box::new) });
         };
         let answer = variable(site, &named, self.element.as_ref(), FoundBy::Argument);
         if let Some(parameter) = named.through {
@@ -173,7 +173,7 @@ impl<'a> Walk<'a> {
             self.fallback.get_or_insert(Variable { call: self.call, ..answer });
             return Verdict::Next;
         }
-        Verdict::Done(Some(answer))
+        Verdict::Done(Some(Box::new(answer)))
     }
 
     /// The type that an allocator's class was asked for, by the functions of the system at a call.
