@@ -65,8 +65,8 @@
 //!
 //! The paper does not say when the counters are looked at. The numbers above are of intervals that
 //! end with the program's iterations. With intervals of 1 ms on `smile`, Out-U moves 105 pages of
-//! FFT, 31 of LU, 118 of WATER and 30 of SOR. Then Out-W moves 37 pages of LU, more than Out-U does,
-//! as in the paper. But Out-U-local makes 751 moves of WATER's few pages.
+//! FFT, 31 of LU, 118 of WATER and 30 of SOR. Out-W then moves 37 pages of LU, more than Out-U, as
+//! in the paper. But Out-U-local makes 751 moves of WATER's few pages.
 //!
 //! # The adaptive threshold
 //!

@@ -220,14 +220,7 @@ impl Space {
         self.put(first, end, to + (first - start));
     }
 
-    /// Gives `start .. end` (process addresses) the next canonical pages. Cuts off what lay there
-    /// before.
-    fn insert(&mut self, start: u64, end: u64) -> u64 {
-        let to = self.reserve(start, end);
-        self.put(start, end, to);
-        to
-    }
-
+    /// Gives `start .. end` (process addresses) the next canonical pages.
     fn reserve(&mut self, start: u64, end: u64) -> u64 {
         let to = self.next + start % PAGE;
         self.next = (to + (end - start)).next_multiple_of(PAGE);
@@ -271,7 +264,7 @@ impl Space {
         self.heap = address;
     }
 
-    /// A module, and the static objects in it. It takes whole pieces, so that the size of a library,
+    /// A module, and the static objects in it. It takes whole pieces. So the size of a library,
     /// homenode's own above all, does not decide on which node round robin begins an array.
     pub fn module(&mut self, index: u64, base: u64, low: u64, high: u64) -> Vec<(ObjectId, ByteRange)> {
         let (Some(start), Some(end)) = (base.checked_add(low), base.checked_add(high)) else { return vec![] };
