@@ -220,14 +220,7 @@ impl Space {
         self.put(first, end, to + (first - start));
     }
 
-    /// Gives `start .. end` (process addresses) the next canonical pages. Cuts off what lay there
-    /// before.
-    fn insert(&mut self, start: u64, end: u64) -> u64 {
-        let to = self.reserve(start, end);
-        self.put(start, end, to);
-        to
-    }
-
+    /// Gives `start .. end` (process addresses) the next canonical pages.
     fn reserve(&mut self, start: u64, end: u64) -> u64 {
         let to = self.next + start % PAGE;
         self.next = (to + (end - start)).next_multiple_of(PAGE);
@@ -271,13 +264,17 @@ impl Space {
         self.heap = address;
     }
 
-    /// A module, and the static objects in it.
+    /// A module, and the static objects in it. It takes whole pieces. So the size of a library,
+    /// homenode's own above all, does not decide on which node round robin begins an array.
     pub fn module(&mut self, index: u64, base: u64, low: u64, high: u64) -> Vec<(ObjectId, ByteRange)> {
         let (Some(start), Some(end)) = (base.checked_add(low), base.checked_add(high)) else { return vec![] };
         if start >= end || end - start > 1 << 40 {
             return vec![];
         }
-        let to = self.insert(start & !(PAGE - 1), end) + start % PAGE;
+        let first = start & !(PAGE - 1);
+        let page = self.reserve(0, (end - first).next_multiple_of(PIECE));
+        self.put(first, end, page);
+        let to = page + start % PAGE;
         let mut out = Vec::new();
         for s in self.statics.clone().iter().filter(|s| s.module == index) {
             if s.address < low || s.address.saturating_add(s.bytes) > high {
@@ -495,6 +492,17 @@ mod tests {
         let out = space.module(0, 0x5555_5555_4000, 0x0, 0x9000);
         assert_eq!(out.len(), 1);
         assert_eq!(line(&mut space, 0x5555_5555_4000 + 0x4000), out[0].1.first);
+    }
+
+    #[test]
+    fn the_size_of_a_library_does_not_show_in_what_follows() {
+        let after = |bytes| {
+            let mut s = Space::new(vec![]);
+            s.module(0, 0x7f00_0000_0000, 0, bytes);
+            s.allocate(0x7100_0000_0010, 1 << 20, (1, 1))[0].1.first
+        };
+        assert_eq!(after(0x7d_1fd0), after(0x7d_2b10));
+        assert_eq!(after(0x7d_1fd0) % PIECE, after(0x1542) % PIECE);
     }
 
     #[test]

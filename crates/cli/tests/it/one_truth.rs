@@ -96,9 +96,9 @@ fn plan_says_what_show_and_compare_say() {
     if instrumented(&dir, "app", PROGRAM).is_none() {
         return;
     }
-    // The monitor of the second machine counts references, hits too. The third does not cache remote
-    // memory: each access to it counts and costs, and first touch makes other accesses remote than
-    // the plan does.
+    // The monitor of the second machine counts references, hits too. The third does not cache
+    // remote memory: each access to it counts and costs, and first touch makes other accesses
+    // remote than the plan does.
     let smile = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../machine/presets/smile.toml");
     let smile = std::fs::read_to_string(smile).unwrap();
     let uncached = smile.replace("remote_cacheable = { value = true", "remote_cacheable = { value = false");
