@@ -2,7 +2,7 @@
 // accesses.
 
 import { cut, surface } from "../canvas";
-import { blend, nodeColour, remoteColour, theme } from "../colours";
+import { blend, nodeColour, nothingColour, remoteColour, theme } from "../colours";
 import type { Context } from "../context";
 import { basis, el, percent, plural, table, whole } from "../dom";
 import type { Field, ObjectModel } from "../model";
@@ -85,7 +85,7 @@ export function fieldsOf(ctx: Context, o: ObjectModel): { part: HTMLElement; dra
     fields.forEach((f, i) => {
       const [left, right] = [x(f.offset), x(f.offset + f.bytes)];
       const sum = found.sums[i];
-      const plainColour = blend(nodeColour(0), t.ground, i % 2 ? 0.12 : 0.28);
+      const plainColour = told ? nothingColour() : blend(nodeColour(0), t.ground, i % 2 ? 0.12 : 0.28);
       const share = sum.total > 0 ? (100 * sum.remote) / sum.total : null;
       pen.fillStyle = share === null ? plainColour : remoteColour(share);
       pen.fillRect(left, 8, Math.max(1, right - left), 28);
@@ -118,7 +118,9 @@ export function fieldsOf(ctx: Context, o: ObjectModel): { part: HTMLElement; dra
     el("h2", {}, "Fields of an element"),
     el("p", {}, words(ctx, o, found, size)),
     el("div", { class: "plot" }, canvas),
-    told ? el("p", { class: "hint" }, "Colour: remote share of a field's own pages; without colour: not told.") : null,
+    told
+      ? el("p", { class: "hint" }, "Colour: remote share of a field's own pages, pale to dark. Light grey: no pages of its own, or no accesses.")
+      : null,
     table(`Fields of an element of ${name || "the object"}`, [...heads, ...extra], rows, { numbers: [2, 3, 4, 5, 6, 7] }),
     free > 0 ? el("p", { class: "hint" }, `${plural(free, "byte")} of each element ${free === 1 ? "is" : "are"} padding.`) : null,
   );

@@ -10,7 +10,8 @@ const MOST_OTHERS = 200;
 
 /** Nodes with their shares, as in `node 1: 81 %`. */
 function shares(all: { node: number; value: number }[], whole_: number): string {
-  const some = all.slice(0, 3).map((n) => `node ${n.node}: ${percent((100 * n.value) / whole_)}`);
+  // A line of a cell breaks between nodes, not within one.
+  const some = all.slice(0, 3).map((n) => `node ${n.node}: ${percent((100 * n.value) / whole_)}`.replace(/ /g, "\u00a0"));
   return some.join(", ") + (all.length > 3 ? ", …" : "");
 }
 

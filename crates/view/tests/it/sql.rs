@@ -252,7 +252,8 @@ for (const [name, object] of [["old", OLD], ["new", NEW]]) {
         ));
         let (all, away, parts) = (int(&sums[0][0]), int(&sums[0][1]), int(&sums[0][2]));
         assert!(all > 1_000_000, "{told:?}: {all}");
-        assert!(near(whole(text(&row[6])) as f64, all as f64, 2.0 * parts as f64), "{row}, {all} by SQL");
+        // The part of each band is rounded down, and a block of 16 pages has at most 16 bands.
+        assert!(near(whole(text(&row[6])) as f64, all as f64, 16.0 * parts as f64), "{row}, {all} by SQL");
         let percent = text(&row[7]).split(' ').next().unwrap().parse::<f64>().unwrap();
         assert!(near(percent, 100.0 * away as f64 / all as f64, 0.2), "{row}, {away} of {all} by SQL");
     }
@@ -421,7 +422,7 @@ fn residency(shown: &Value, tables: &Tables, grid: u32) {
     ));
     let count = whole(readout.split_once("accesses: ").unwrap().1);
     let (all, parts) = (int(&told_count[0][0]), int(&told_count[0][1]));
-    assert!(all > 10_000 && near(count as f64, all as f64, parts as f64), "{all} by SQL: {readout}");
+    assert!(all > 1000 && near(count as f64, all as f64, parts as f64), "{all} by SQL: {readout}");
     let told_move = tables.ask(&format!(
         "SELECT from_node, to_node, cause FROM migrations m WHERE object = {grid} AND page < {to} AND page + pages > {from}
              AND outcome <> 'refused' AND time_ns < (SELECT end_ns FROM intervals WHERE interval = 8)
