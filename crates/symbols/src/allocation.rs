@@ -58,6 +58,12 @@ enum Verdict {
     Done(Option<Box<Variable>>),
 }
 
+impl Verdict {
+    fn named(variable: Variable) -> Self {
+        Self::Done(Some(Box::new(variable)))
+    }
+}
+
 impl<'a> Walk<'a> {
     pub(crate) fn new(sources: &'a mut Sources) -> Self {
         Self { sources, sought: Sought::Pointer(Handed::Returned), fallback: None, element: None, call: 0 }
@@ -97,7 +103,7 @@ impl<'a> Walk<'a> {
                 if fate.returned {
                     self.sought = Sought::Pointer(Handed::Returned);
                 } else if let Some(named) = fate.held.filter(|_| site.image.own) {
-                    return Verdict::Done(Some(Box::new(variable(site, &named, None, FoundBy::Instructions))));
+                    return Verdict::named(variable(site, &named, None, FoundBy::Instructions));
                 } else if site.scope.is_some() || site.image.runtime {
                     self.sought = Sought::Object;
                 } else if !site.image.own {
@@ -141,13 +147,13 @@ impl<'a> Walk<'a> {
                         self.fallback = Some(Variable { call: self.call, ..answer });
                         return Verdict::Next;
                     }
-                    return Verdict::Done(Some(Box::new(answer)));
+                    return Verdict::named(answer);
                 }
                 if fate.returned && !fate.ambiguous {
                     self.sought = Sought::Pointer(Handed::Returned);
                     return Verdict::Next;
                 }
-                Verdict::Done(self.by_source(site))
+                Verdict::Done(self.by_source(site).map(Box::new))
             }
             // A call that took the place of its caller is not on the stack.
             Sought::Object if site.calls_own() => Verdict::Done(None),
@@ -165,7 +171,10 @@ impl<'a> Walk<'a> {
     /// What an argument of the call points to.
     fn by_argument(&mut self, site: &Site, number: usize, pointer: bool) -> Verdict {
         let Some(named) = site.argument(number, pointer) else {
-            return Verdict::Done(if self.fallback.is_some() { None } else { self.by_source(site).map(Box::new) });
+            return match self.fallback {
+                Some(_) => Verdict::Done(None),
+                None => Verdict::Done(self.by_source(site).map(Box::new)),
+            };
         };
         let answer = variable(site, &named, self.element.as_ref(), FoundBy::Argument);
         if let Some(parameter) = named.through {
@@ -173,7 +182,7 @@ impl<'a> Walk<'a> {
             self.fallback.get_or_insert(Variable { call: self.call, ..answer });
             return Verdict::Next;
         }
-        Verdict::Done(Some(Box::new(answer)))
+        Verdict::named(answer)
     }
 
     /// The type that an allocator's class was asked for, by the functions of the system at a call.

@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn copies_of_a_fork_are_one() {
         // A loop of six rounds, unrolled: the forks of lines 8 and 9 have addresses of their own.
-        let mut all = Sequence::default();
-        all.copies = (1..6).flat_map(|round| [(80 + round, 80), (90 + round, 90)]).collect();
+        let copies = (1..6).flat_map(|round| [(80 + round, 80), (90 + round, 90)]).collect();
+        let mut all = Sequence { copies, ..Sequence::default() };
         for round in 0..6 {
             let at = round * 100;
             for (at, pc) in [(at, 80 + round), (at + 50, 90 + round)] {
