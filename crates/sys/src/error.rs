@@ -8,6 +8,11 @@ use crate::Span;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Errno(pub i32);
 
+impl Errno {
+    /// In use or pinned, perhaps for a moment only.
+    pub const BUSY: Self = Self(libc::EBUSY);
+}
+
 /// The errors that the project meets, with names and meanings.
 const NAMES: &[(i32, &str, &str)] = &[
     (libc::EPERM, "EPERM", "not permitted"),

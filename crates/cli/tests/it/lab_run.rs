@@ -105,8 +105,11 @@ fn pages_move_to_the_nodes_that_use_them() {
     }
     let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
     let spent: serde_json::Value = serde_json::from_str(&read("spent.json")).unwrap();
-    let stopped = spent["processes"][0]["stopped"].as_str().unwrap_or_default();
-    assert!(stopped.starts_with("the budget ran out: "), "{spent:#}");
+    // On a slow machine nothing is armed in the first place.
+    let process = &spent["processes"][0];
+    let stopped = process["stopped"].as_str().unwrap_or_default().starts_with("the budget ran out: ");
+    let no_room = process["could_not"].to_string().contains("had no room for them");
+    assert!(stopped || no_room, "{spent:#}");
     assert!(read("spent.out").contains("verification: successful"), "{}", read("spent.out"));
 }
 

@@ -215,7 +215,7 @@ fn on_four_nodes_every_cell_is_proved_and_faults_are_found() {
     );
     let mut command = lab(
         &dir,
-        "--mem 256M --numa-balancing off --root --with ./homenode --with ./place --with ./filter --timeout 300 -- sh -c",
+        "--mem 256M --numa-balancing off --root --with ./homenode --with ./place --with ./filter --timeout 1500 -- sh -c",
     );
     let (status, out, err) = outcome(&command.arg(script).output().unwrap());
     let said =

@@ -112,27 +112,45 @@ fn rounds(span: Span, ask: &Move, asked: &Asked) -> Result<Vec<f64>, Trouble> {
     Ok(samples)
 }
 
+/// How often pages are moved again that the kernel holds for a moment, a millisecond apart: it
+/// refuses to move a page that waits to be put on a list.
+const TRIES: u32 = 20;
+
 pub(super) fn all_to(pages: &[usize], node: Node) -> Result<(), Trouble> {
     let to = vec![i32::from(node.0); BATCH.min(pages.len())];
     let mut status = vec![Status::UNKNOWN; to.len()];
     for pages in pages.chunks(BATCH) {
         let status = &mut status[..pages.len()];
-        let left = numa::move_to(pages, &to, status)
-            .map_err(|e| Trouble::forbidden(&format!("moving pages to {node}"), &e))?;
-        if left > 0 {
-            // The statuses are not written then.
-            numa::query(pages, status).map_err(|e| Trouble::forbidden("asking where pages are", &e))?;
-        }
-        let stays = |s: &&Status| s.node().is_none_or(|n| n.0 != node.0);
-        let first = status.iter().find(stays);
-        if let Some(first) = first {
-            let n = status.iter().filter(stays).count();
-            let why = first.errno().map_or_else(|| "it stayed".to_owned(), |e: Errno| e.to_string());
-            return Err(Trouble::new(
-                format!("{n} of {} pages did not go to {node}: {why}", pages.len()),
-                "is there enough free memory on that node, in pages of that size?",
-            ));
+        let mut tries = TRIES;
+        while let Some((n, why)) = stayed(pages, &to, node, status)? {
+            tries -= 1;
+            if tries == 0 || why.is_some_and(|e| e != Errno::BUSY) {
+                let why = why.map_or_else(|| "it stayed".to_owned(), |e| e.to_string());
+                return Err(Trouble::new(
+                    format!("{n} of {} pages did not go to {node}: {why}", pages.len()),
+                    "is there enough free memory on that node, in pages of that size?",
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
     Ok(())
+}
+
+/// Moves the pages once. How many stayed where they were, and why the first of them did.
+fn stayed(
+    pages: &[usize],
+    to: &[i32],
+    node: Node,
+    status: &mut [Status],
+) -> Result<Option<(usize, Option<Errno>)>, Trouble> {
+    let left = numa::move_to(pages, to, status)
+        .map_err(|e| Trouble::forbidden(&format!("moving pages to {node}"), &e))?;
+    if left > 0 {
+        // The statuses are not written then.
+        numa::query(pages, status).map_err(|e| Trouble::forbidden("asking where pages are", &e))?;
+    }
+    let stays = |s: &&Status| s.node().is_none_or(|n| n.0 != node.0);
+    let first = status.iter().find(stays);
+    Ok(first.map(|first| (status.iter().filter(stays).count(), first.errno())))
 }
