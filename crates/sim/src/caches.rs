@@ -48,7 +48,7 @@ use homenode_cache::{Agent, Full, Hierarchy, Line, Miss, Outcome, Shape, ShapeEr
 use homenode_model::{CpuId, LineNo, Ps, ThreadId, Ticks, Topology};
 
 use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
-use homenode_order::step::{Mark, Step, Sync, SyncId, What};
+use homenode_order::step::{Mark, Step, Sync, What};
 
 mod filter;
 #[cfg(test)]
@@ -208,10 +208,10 @@ impl Caches {
                 return self.access(step.thread, step.tick, line, write, out).map(drop);
             }
             What::Sync(sync) => {
-                if let Sync::Signal(SyncId(thread)) = sync
-                    && (thread as usize) < self.threads.len()
+                if let Sync::Signal(id) = sync
+                    && let Some(created) = id.created(self.threads.len())
                 {
-                    name(thread as usize, out);
+                    name(created, out);
                 }
                 MemWhat::Sync(sync)
             }
@@ -311,16 +311,16 @@ impl Caches {
 
 /// From this chunk on the thread exists. Stage 3 waits for the items of each thread that does.
 #[inline]
-fn name(thread: usize, out: &mut MemChunk) {
-    if out.threads.len() <= thread {
-        out.threads.resize_with(thread + 1, Vec::new);
+fn name(thread: ThreadId, out: &mut MemChunk) {
+    if out.threads.len() <= thread.index() {
+        out.threads.resize_with(thread.index() + 1, Vec::new);
     }
 }
 
 impl Bound {
     fn emit(&mut self, thread: ThreadId, tick: Ticks, what: MemWhat, out: &mut MemChunk) {
         let at = thread.index();
-        name(at, out);
+        name(thread, out);
         let items = &mut out.threads[at];
         if self.cache_time != Ps::ZERO {
             items.push(MemItem { tick, what: MemWhat::CacheTime(self.cache_time) });

@@ -37,13 +37,14 @@ impl IterationSource {
     }
 }
 
-/// Program counters of forks that a compiler made of one line of the source, each with one that
-/// stands for all of them: of a short loop that it unrolled, each round has forks of its own.
+/// Program counters of the forks that a compiler made of one line of the source. Each has the
+/// program counter that stands for all forks of the line. A compiler that unrolls a short loop
+/// gives each round forks of its own.
 pub type Copies = HashMap<u64, u64>;
 
 /// The rounds of a recording whose program tells of none; `None` where it does, or where there are
-/// none. Damage of a log ends what is looked at. Copies of a fork are one fork only where there are
-/// no rounds otherwise.
+/// none. Damage of a log ends what is looked at. Where no fork repeats, `copies` of a fork count as
+/// one fork.
 ///
 /// # Errors
 /// A log cannot be opened or is not one.

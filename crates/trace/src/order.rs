@@ -154,9 +154,9 @@ pub struct Order<S> {
     barriers: HashMap<(u64, u64), Barrier>,
     locks: HashMap<u64, Lock>,
     creates: HashMap<u64, Event>,
-    /// The signal that a thread begins, by the number that its creator gave it. It is the thread's
-    /// number: whoever replays the stream knows of a thread no earlier than that.
-    born: HashMap<u64, SyncId>,
+    /// [`SyncId::of_creation`] of each thread that does not exist yet, by the number that its
+    /// creator gives it.
+    unborn: HashMap<u64, SyncId>,
     ends: HashMap<u64, Event>,
     regions: HashMap<u64, u32>,
     region_pcs: Vec<u64>,
@@ -236,10 +236,10 @@ impl<S: Source> Order<S> {
                 ended: false,
             })
             .collect();
-        // That thread n begins is signal n.
-        let born = (0u32..).zip(&threads).map(|(n, thread)| (thread.id, SyncId(n))).collect();
+        let creation = |(n, thread): (u32, &Thread<S>)| (thread.id, SyncId::of_creation(ThreadId(n)));
+        let unborn = (0u32..).zip(&threads).map(creation).collect();
         let mut order = Self {
-            born,
+            unborn,
             syncs: threads.len() as u32,
             keys: vec![WAITS; threads.len()],
             threads,

@@ -10,6 +10,18 @@ use homenode_model::{LineNo, ObjectId, ThreadId, Ticks};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SyncId(pub u32);
 
+impl SyncId {
+    /// The counter that the creator of a thread signals: it has the thread's number.
+    pub const fn of_creation(thread: ThreadId) -> Self {
+        Self(thread.0)
+    }
+
+    /// The thread whose creation this counter tells of, in a program of `threads` threads.
+    pub fn created(self, threads: usize) -> Option<ThreadId> {
+        ((self.0 as usize) < threads).then_some(ThreadId(self.0))
+    }
+}
+
 /// Synchronisation between threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {

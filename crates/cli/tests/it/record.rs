@@ -94,7 +94,7 @@ fn a_program_runs_as_ever_and_leaves_a_recording() {
     assert!(out.contains("\"homenode/rec-check/1\"") && out.contains("loop-1.hnrec: whole"), "{out}");
 }
 
-/// About half of these runs are cut off if nobody waits for the threads' logs.
+/// A recorder that waits for no thread's log cuts off half of these runs.
 #[test]
 fn threads_that_outlive_main_have_whole_logs() {
     let dir = fresh("record-late");

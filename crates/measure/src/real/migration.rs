@@ -112,10 +112,11 @@ fn rounds(span: Span, ask: &Move, asked: &Asked) -> Result<Vec<f64>, Trouble> {
     Ok(samples)
 }
 
-/// How often pages are moved again that the kernel holds for a moment, a millisecond apart: it
-/// refuses to move a page that waits to be put on a list.
+/// How often a move is tried, a millisecond apart. The kernel refuses to move a page that waits to
+/// be put on a list.
 const TRIES: u32 = 20;
 
+/// Moves the pages, and waits for those that the kernel holds for a moment.
 pub(super) fn all_to(pages: &[usize], node: Node) -> Result<(), Trouble> {
     let to = vec![i32::from(node.0); BATCH.min(pages.len())];
     let mut status = vec![Status::UNKNOWN; to.len()];

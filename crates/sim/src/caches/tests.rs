@@ -126,6 +126,20 @@ fn one_coherence_miss_a_line_and_hand_over() {
 }
 
 #[test]
+fn a_thread_is_named_when_it_is_created() {
+    // Stage 3 keeps all items until each named thread has some.
+    let mut run = Run::new(&machine(1, 4, vec![cache(1, 4, 2, CacheScope::Cpu)]), 4);
+    let signal = |id| What::Sync(Sync::Signal(id));
+    run.access(0, 1, false);
+    assert_eq!(run.out.threads.len(), 1);
+    for (id, named) in [(SyncId(4), 1), (SyncId::of_creation(ThreadId(2)), 3), (SyncId(9), 3)] {
+        let step = Step { thread: ThreadId(0), tick: Ticks(9), what: signal(id) };
+        run.caches.step(&step, &mut run.out).unwrap();
+        assert_eq!(run.out.threads.len(), named, "{id:?}");
+    }
+}
+
+#[test]
 fn a_hand_over_under_a_shared_cache_costs_its_hit_time() {
     let levels = vec![
         cache(1, 4, 2, CacheScope::Cpu),

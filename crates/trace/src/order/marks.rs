@@ -41,7 +41,7 @@ impl<S: Source> Order<S> {
                 self.wake(Wait::End(id));
             }
             LogMark::ThreadCreate { id } => {
-                let sync = self.born.remove(&id).unwrap_or_else(|| self.fresh_sync());
+                let sync = self.unborn.remove(&id).unwrap_or_else(|| self.fresh_sync());
                 sink.sync(thread, tick, Sync::Signal(sync));
                 let create = self.creates.entry(id).or_default();
                 (create.id, create.done, create.time) = (Some(sync), true, now);
