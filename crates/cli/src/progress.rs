@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::say;
+use homenode_log::digits::grouped;
 
 /// Nothing is shown before.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -119,7 +120,7 @@ fn line(what: &str, done: u64, total: Option<u64>, elapsed: Duration) -> String 
                 None => said,
             }
         }
-        _ => format!("{what}: {done} after {} s", elapsed.as_secs()),
+        _ => format!("{what}: {} after {} s", grouped(done), elapsed.as_secs()),
     }
 }
 

@@ -619,6 +619,17 @@ impl Pass<'_> {
         let all: Vec<usize> = (0..jobs.len()).collect();
         self.run(self.open()?, jobs, &all, "planning from").map_err(|e| self.failed(e))
     }
+    /// Accesses of the recording, as its threads' ends tell; `None` where none does.
+    fn accesses(&self) -> Option<u64> {
+        let mut passed = 0u64;
+        let add = |mark| {
+            if let Mark::Totals { passed: more, .. } = mark {
+                passed = passed.saturating_add(more);
+            }
+        };
+        self.loaded.recording.for_marks(add).ok()?;
+        (passed > 0).then_some(passed)
+    }
     /// Threads of the recording.
     ///
     /// # Errors
@@ -684,7 +695,11 @@ impl Pass<'_> {
         let name = path.file_name().unwrap_or(path.as_os_str());
         let mut bound = memory::Bound::of_this_machine().map_err(Stop::Told)?;
         let mut is_over = false;
-        let mut progress = self.task.progress(&format!("{doing} {}, accesses", name.display()), None);
+        // Of the first rounds it is known only afterwards where they end.
+        let total = if enough.is_none() { self.accesses() } else { None };
+        let counted = if total.is_some() { "" } else { ", accesses" };
+        let what = format!("{doing} {}{counted}", name.display());
+        let mut progress = self.task.progress(&what, total);
         let mut told = 0;
         let results = run::run_until(order, jobs, tallied, self.workers, enough, |accesses| {
             progress.advance(accesses - told);

@@ -28,7 +28,17 @@ pub fn not_whole<T: std::fmt::Display>(missing: &[T]) -> Option<String> {
         n => format!(" (and {} more)", n - 1),
     };
     let room = WIDTH.saturating_sub(width(&more) + width("not whole: "));
-    Some(format!("not whole: {}{more}", elided(&first.to_string(), room)))
+    Some(format!("not whole: {}{more}", elided(leading(&first.to_string(), room), room)))
+}
+
+/// The first clauses of a text, as many as have room; all of a text whose first one has none.
+fn leading(text: &str, room: usize) -> &str {
+    if width(text) <= room {
+        return text;
+    }
+    let ends = text.match_indices([':', ';']).filter(|(at, _)| text[*at + 1..].starts_with(' '));
+    let fitting = ends.map(|(at, _)| &text[..at]).take_while(|clauses| width(clauses) <= room);
+    fitting.last().unwrap_or(text)
 }
 
 /// The answer: what is remote, the array with most of it, what moved. With [`partial`] that is one
@@ -317,5 +327,21 @@ pub fn span(first: Option<Ns>, last: Option<Ns>) -> String {
         (Some(a), Some(b)) if time(a) == time(b) => glued(&time(a)),
         (Some(a), Some(b)) => format!("{} – {}", glued(&time(a)), glued(&time(b))),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_ends_with_a_whole_clause() {
+        let why =
+            "meta.json is damaged at byte 109: expected `,` or `}` at line 8 column 3; it does not tell all";
+        assert_eq!(not_whole(&[why]).unwrap(), "not whole: meta.json is damaged at byte 109");
+        assert_eq!(not_whole(&["no end", why]).unwrap(), "not whole: no end (and 1 more)");
+        let word = "x".repeat(200);
+        assert_eq!(width(&not_whole(&[word]).unwrap()), WIDTH);
+        assert_eq!(not_whole::<&str>(&[]), None);
     }
 }

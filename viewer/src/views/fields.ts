@@ -62,11 +62,11 @@ function words(ctx: Context, o: ObjectModel, found: ByField, size: number): stri
   const { of } = o.report.remote;
   if (told) {
     const rest = found.shared.total > 0 ? ` ${whole(found.shared.total)} ${of} went to pages that hold several fields.` : "";
-    return `Accesses are known by page: a field is told the ${of} of the pages that hold nothing else.${rest}`;
+    return `Accesses are known by page. A field has the ${of} of the pages that hold nothing else.${rest}`;
   }
   const held = page / size;
   const many = held >= 2 ? `a page of ${whole(page)} bytes holds ${whole(Math.floor(held))} elements` : "no page holds one field alone";
-  return `Accesses are known by page, and ${many}: the recording does not tell which field is used.`;
+  return `Accesses are known by page, and ${many}. So the recording does not say which field is used.`;
 }
 
 /** The part of the view on an array of structures; nothing of other arrays. */
