@@ -36,13 +36,17 @@ pub fn missing(recording: &Recording, trace: &Trace) -> Vec<String> {
     }
     all.extend(gaps(recording));
     if trace.empty > 0 {
-        all.push(format!("{} of the logs hold nothing: their threads were cut off at once", trace.empty));
+        all.push(match trace.empty {
+            1 => "1 thread was cut off at once: its log holds nothing".into(),
+            n => format!("{n} threads were cut off at once: their logs hold nothing"),
+        });
     }
     if let Some(why) = &trace.damage {
         all.push(format!("simulated up to the damage: {why}"));
     }
     if trace.cut_off > 0 {
-        all.push(format!("the recording was cut off: {} waits had no end", trace.cut_off));
+        let waits = if trace.cut_off == 1 { "wait" } else { "waits" };
+        all.push(format!("the recording was cut off: {} {waits} had no end", trace.cut_off));
     }
     all
 }

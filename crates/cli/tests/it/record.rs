@@ -24,6 +24,25 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// Allocates by a function of its own.
+const OWN: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) static void *get(size_t bytes) {
+    void *memory = malloc(bytes);
+    if (!memory) exit(1);
+    return memory;
+}
+int main(void) {
+    double *first = get(1 << 20);
+    double *second = get(1 << 20);
+#pragma omp parallel for
+    for (int i = 0; i < 1 << 17; i++) first[i] = second[i] = i;
+    printf("%g\n", first[9] + second[9]);
+    return 0;
+}
+"#;
+
 /// Writes at random, then is killed, or waits to be.
 const VICTIM: &str = r#"
 #include <signal.h>
@@ -92,6 +111,20 @@ fn a_program_runs_as_ever_and_leaves_a_recording() {
     let (status, out, _) = run(&dir, &["rec", "check", "loop-1.hnrec", "--json"]);
     assert_eq!(status, Some(0), "{out}");
     assert!(out.contains("\"homenode/rec-check/1\"") && out.contains("loop-1.hnrec: whole"), "{out}");
+}
+
+#[test]
+fn an_array_has_the_line_that_asks_for_it() {
+    let dir = fresh("record-own");
+    let Some(_) = instrumented(&dir, "own", OWN) else { return };
+    assert_eq!(run(&dir, &["record", "-o", "r", "--", "./own"]).0, Some(0));
+    let (_, json, err) = run(&dir, &["show", "r", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}: {err}"));
+    for (name, line) in [("first", 10), ("second", 11)] {
+        let all = json["objects"].as_array().unwrap();
+        let object = all.iter().find(|o| o["name"] == name).unwrap_or_else(|| panic!("{name}: {json:#}"));
+        assert_eq!(object["line"], line, "{object:#}");
+    }
 }
 
 /// A recorder that waits for no thread's log cuts off half of these runs.

@@ -258,13 +258,13 @@ for (const [name, object] of [["old", OLD], ["new", NEW]]) {
         assert!(near(percent, 100.0 * away as f64 / all as f64, 0.2), "{row}, {away} of {all} by SQL");
     }
     let words = text(&shown["old words"]);
-    assert!(words.contains("a field is told the accesses of the pages that hold nothing else"), "{words}");
+    assert!(words.contains("A field has the accesses of the pages that hold nothing else"), "{words}");
     // Small fields have sizes and no numbers.
     let rows = shown["new"].as_array().unwrap();
     assert!(rows.len() == 3 && rows.iter().all(|r| r.as_array().unwrap().len() == 5), "{rows:?}");
     let words = text(&shown["new words"]);
     assert!(words.contains("a page of 4 096 bytes holds 64 elements"), "{words}");
-    assert!(words.contains("does not tell which field is used"), "{words}");
+    assert!(words.contains("does not say which field is used"), "{words}");
     assert!(words.contains("16 bytes of each element are padding"), "{words}");
 }
 
