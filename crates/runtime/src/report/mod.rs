@@ -1,6 +1,8 @@
 //! The facts that the program's process leaves for the launcher. The launcher looks up names and
 //! writes the report, so neither happens in the program.
 
+mod ranking;
+
 use homenode_model::{Bytes, Ns};
 use homenode_wire::bounded::{NODES, line};
 use homenode_wire::facts::{
@@ -8,6 +10,7 @@ use homenode_wire::facts::{
     Times, Watch,
 };
 
+use self::ranking::Rank;
 use crate::driver::Driver;
 use crate::regions::table::MOST;
 use crate::watch::Object;
@@ -124,7 +127,7 @@ fn objects(d: &Driver) -> Objects {
     let took_part = || all.live().chain(all.past()).filter(|o| o.took_part());
     let sum = |f: fn(&Object) -> u64| took_part().map(f).sum::<u64>();
     let mut most: Vec<_> = took_part().collect();
-    most.sort_by_key(|o| (std::cmp::Reverse((o.moved, o.bytes)), o.id));
+    ranking::sort(&mut most, |o| Rank { moved: o.moved, bytes: o.bytes, id: o.id });
     let by_node = |list: &[u64]| list.iter().take(NODES).copied().collect();
     let told = most.into_iter().take(OBJECTS).map(|o| Told {
         origin: o.origin.clone(),
