@@ -8,7 +8,6 @@
 //! | the error where a trace is needed and a data set is given | [`tables`] |
 //! | a task of a library, seen from the terminal | [`task`], [`progress`] |
 //! | Ctrl-C | [`interrupt`] |
-//! | running a program under the live runtime | [`live`] |
 //! | topologies of hwloc's, tried out in a child | `xml` |
 //! | the arguments of each command | [`args`] |
 //! | the work of each command | [`cmd`] |
@@ -20,7 +19,6 @@ pub mod cmd;
 pub mod exit;
 mod help;
 pub mod interrupt;
-pub mod live;
 pub mod open;
 pub mod output;
 pub mod progress;

@@ -3,13 +3,15 @@
 //! | what | where |
 //! |---|---|
 //! | the file | [`mod@file`] |
-//! | from a recording to homes by object | [`make`] |
+//! | the best plan of a recording, and with which schedule | [`choose`] |
+//! | from a simulation's homes by page to homes by object | [`make`] |
 //! | from a plan to what the library in the program needs | [`apply`] |
 //! | threads of the run and of the plan | [`threads`] |
 
 #![forbid(unsafe_code)]
 
 pub mod apply;
+pub mod choose;
 pub mod file;
 pub mod make;
 pub mod threads;

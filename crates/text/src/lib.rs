@@ -12,6 +12,7 @@
 //! | [`map`] | the residency picture |
 //! | [`measured`] | what memory costs: matrices and rows |
 //! | [`explained`] | what to change in the source, as text and as Markdown |
+//! | [`planned`] | a plan, and what it is expected to bring |
 //! | [`compared`] | placement schemes and yardsticks of one recording |
 //! | [`changes`] | what changed from one recording to another |
 //!
@@ -29,4 +30,5 @@ pub mod map;
 pub mod measured;
 pub mod objects;
 pub mod page;
+pub mod planned;
 pub mod table;

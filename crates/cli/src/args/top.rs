@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use homenode_error::{Error, Result};
+use homenode_live::budget::Budget;
 
-use super::run::{Budget, LiveArgs};
+use super::run::LiveArgs;
 use super::schedule::ScheduleArgs;
 use super::subject::RunArgs;
 

@@ -6,12 +6,11 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use homenode_error::Result;
-
 use homenode_kernels as kernels;
+use homenode_live::policies;
 use homenode_schemes::scheme;
 
 use crate::exit::Exit;
-use crate::live::policies;
 use crate::output::to_stdout;
 
 const EXAMPLES: &str = "\

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use homenode_cli::live::policies::section;
+use homenode_live::policies::section;
 use serde_json::Value;
 
 use crate::support::{compilers, fresh, homenode, outcome};

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use homenode_dataset::Kind;
@@ -18,6 +18,10 @@ use homenode_launch::program::find;
 use homenode_launch::rank::own_path;
 use homenode_launch::record::directory::Target;
 use homenode_launch::record::{self as recorder, shown};
+use homenode_live::budget::Budget;
+use homenode_live::policy::Policy;
+use homenode_live::prepare::{Asked, Live};
+use homenode_live::recording::Recording;
 use homenode_observed::Summary;
 use homenode_runtime::nodes::Nodes;
 use homenode_runtime::watch::Wanted;
@@ -25,11 +29,8 @@ use homenode_wire::facts::Arming;
 use homenode_wire::live::Says;
 
 use crate::args::record::RecordArgs;
-use crate::args::run::{Budget, LiveArgs};
 use crate::args::subject::Subject;
-use crate::cmd::run::{Live, Policy};
 use crate::exit::Exit;
-use crate::live::recording::Recording;
 use crate::output::say;
 use crate::task::Terminal;
 
@@ -73,11 +74,8 @@ impl RecordArgs {
             None => Target::Free(recorder::stem(&stem)),
         };
         let mut live = Live::new()?;
-        live.record = true;
         let recording = Recording::make(&target, Kind::Live, words(&program, &args))?;
-        live.stream = Some(recording.streams().to_owned());
-        let policy = Policy { spec: "first-touch".into(), arming: Arming::Watch };
-        live.prepare(&self.as_run(), &policy, None, &path, &mut command)?;
+        live.prepare(&self.asked(recording.streams().to_owned()), &path, &mut command)?;
         let ran = child::run(command, &program, &path, &Terminal::default());
         let Ok(ran) = ran else {
             recording.discard();
@@ -110,28 +108,23 @@ impl RecordArgs {
         }
     }
 
-    /// As a run that decides nothing.
-    fn as_run(&self) -> LiveArgs {
-        LiveArgs {
-            what: None,
-            policy: String::new(),
+    /// A run that decides nothing.
+    fn asked(&self, streams: PathBuf) -> Asked<'_> {
+        Asked {
+            policy: Policy { spec: "first-touch".into(), arming: Arming::Watch },
+            planned: None,
             source: self.source.unwrap_or(Wanted::Auto),
-            journal: None,
-            record: None,
-            view: false,
-            plan: None,
             pretend_nodes: self.pretend_nodes,
             budget: Some(BUDGET),
+            force: true,
             copy_unseen: false,
             bind: false,
             align: false,
-            force: true,
-            summary: None,
-            json: false,
-            verbose: false,
-            quiet: false,
-            schedule: Default::default(),
-            run: self.run.clone(),
+            journal: None,
+            schedule: None,
+            schedule_from: None,
+            record: true,
+            stream: Some(streams),
         }
     }
 }
