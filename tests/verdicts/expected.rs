@@ -12,6 +12,7 @@
 //! | `array` | names of which one must be the array of the first advice; without it, there is no advice |
 //! | `rounds` | the program's argument on pretended nodes: some seconds of CPU time |
 //! | `lab` | the program's argument in the lab |
+//! | `lab-budget` | `run --budget` in the lab; without it, the default |
 
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,8 @@ pub struct Expected {
     pub rounds: u32,
     /// Rounds in the lab.
     pub lab: u32,
+    /// What homenode may spend in the lab; `None`: the default.
+    pub lab_budget: Option<String>,
 }
 
 impl Expected {
@@ -53,6 +56,7 @@ impl Expected {
             arrays: Vec::new(),
             rounds: 0,
             lab: 0,
+            lab_budget: None,
         };
         for word in words {
             let (key, value) = word.split_once('=').ok_or_else(|| wrong("a word without '='"))?;
@@ -62,6 +66,7 @@ impl Expected {
                 "array" => all.arrays = value.split(',').map(str::to_owned).collect(),
                 "rounds" => all.rounds = number()?,
                 "lab" => all.lab = number()?,
+                "lab-budget" => all.lab_budget = Some(value.to_owned()),
                 _ => return Err(wrong("an unknown key")),
             }
         }

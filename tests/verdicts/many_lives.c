@@ -1,4 +1,4 @@
-// run: pays array=field rounds=800 lab=200
+// run: pays array=field rounds=800 lab=200 lab-budget=1%+2s
 // A small array lives for one round only, in each round. One thread initialises a large array.
 #include <stdio.h>
 #include <stdlib.h>

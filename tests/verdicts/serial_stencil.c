@@ -1,4 +1,4 @@
-// run: pays array=grid,next rounds=270 lab=67
+// run: pays array=grid,next rounds=270 lab=67 lab-budget=1%+2s
 // A stencil whose arrays one thread initialises.
 #include <stdio.h>
 #include <stdlib.h>

@@ -32,9 +32,6 @@ use expected::{Expected, OPTIONS, compiler};
 const USAGE: &str = "[--explain | --lab [--wall]] [--rounds N] [--only PROGRAM]… [--debug]";
 /// Unbound threads run one in this many rounds.
 const UNBOUND: u32 = 4;
-/// What homenode may spend in the lab from the start: without it, what has not paid pauses after
-/// 0.1 s of its own time, and an emulated CPU takes 4 to 10 ms to touch an armed page.
-const LAB_BUDGET: [&str; 2] = ["--budget", "1%+2s"];
 /// Seconds until the lab gives up: a run takes some seconds on a busy machine.
 const LAB_SECONDS: usize = 90;
 
@@ -128,7 +125,12 @@ impl Run<'_> {
         let mut words: Vec<String> =
             ["run", "--quiet", "--json", "--threads", "2", "--summary"].map(Into::into).into();
         words.push(self.report());
-        words.extend(if asked.lab { LAB_BUDGET } else { ["--pretend-nodes", "2"] }.map(Into::into));
+        let budget = self.of.right.as_ref().and_then(|right| right.lab_budget.clone());
+        match (asked.lab, budget) {
+            (true, Some(budget)) => words.extend(["--budget".into(), budget]),
+            (true, None) => {}
+            (false, _) => words.extend(["--pretend-nodes", "2"].map(Into::into)),
+        }
         words.extend(self.bound.then(|| "--bind".into()));
         words.extend(["--".into(), format!("./{}", self.of.name)]);
         if let Some(right) = &self.of.right {

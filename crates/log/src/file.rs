@@ -18,7 +18,7 @@
 //!    `tests/fixtures.rs` reads every one of them for ever and compares what the checker says.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use homenode_model::Ticks;
@@ -441,6 +441,30 @@ impl<R: Read> LogReader<R> {
     }
 }
 
+impl<R: Read + Seek> LogReader<R> {
+    /// Skips all chunks but the last one that begins, by their heads alone. A log ends with the
+    /// marks of its thread's end and totals.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn skip_to_last_chunk(&mut self) -> Result<(), LogError> {
+        let (mut at, mut last) = (self.offset, self.offset);
+        let mut head = [0; FRAME_HEAD];
+        loop {
+            self.from.seek(SeekFrom::Start(at)).map_err(|e| self.fail(Wrong::Io(e)))?;
+            let got = read_full(&mut self.from, &mut head).map_err(|e| self.fail(Wrong::Io(e)))?;
+            if got < FRAME_HEAD || head[..4] != FRAME {
+                break;
+            }
+            last = at;
+            at += FRAME_HEAD as u64 + u64::from(u32_at(&head, 8));
+        }
+        self.offset = last;
+        self.from.seek(SeekFrom::Start(last)).map_err(|e| self.fail(Wrong::Io(e)))?;
+        Ok(())
+    }
+}
+
 fn read_full(from: &mut impl Read, to: &mut [u8]) -> std::io::Result<usize> {
     let mut got = 0;
     while got < to.len() {
@@ -483,6 +507,27 @@ mod tests {
                 Err(e) => return (out, Some(e)),
             }
         }
+    }
+
+    #[test]
+    fn the_last_chunk_is_found_by_the_heads_alone() {
+        let last = |bytes: &[u8]| {
+            let mut log = LogReader::new(Path::new("log"), std::io::Cursor::new(bytes)).unwrap();
+            log.skip_to_last_chunk().unwrap();
+            let mut lines = Vec::new();
+            while let Ok(Some(record)) = log.next_record() {
+                if let What::Access { line, .. } = record.what {
+                    lines.push(line.0);
+                }
+            }
+            lines
+        };
+        let bytes = log(3);
+        assert_eq!(last(&bytes), (200..300).collect::<Vec<_>>());
+        assert_eq!(last(&log(1)), (0..100).collect::<Vec<_>>());
+        let none: Vec<u64> = Vec::new();
+        assert_eq!(last(&log(0)), none);
+        assert_eq!(last(&bytes[..bytes.len() - 1]), none, "the last chunk is cut off");
     }
 
     #[test]

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::LogError;
 use crate::file::{Header, LogReader, MARKS};
 use crate::regular;
-use crate::{Mark, VERSION, What};
+use crate::{Mark, VERSION};
 
 /// The recording's description.
 const META: &str = "meta.json";
@@ -492,14 +492,30 @@ impl Recording {
     ///
     /// # Errors
     /// A log cannot be opened.
-    pub fn for_marks(&self, mut f: impl FnMut(Mark)) -> Result<(), RecordingError> {
+    pub fn for_marks(&self, f: impl FnMut(Mark)) -> Result<(), RecordingError> {
+        self.marks_from(|_| Ok(()), f)
+    }
+
+    /// The marks in the last chunk of each log, where a thread's totals are; the other chunks are
+    /// not read.
+    ///
+    /// # Errors
+    /// A log cannot be opened.
+    pub fn for_last_marks(&self, f: impl FnMut(Mark)) -> Result<(), RecordingError> {
+        self.marks_from(LogReader::skip_to_last_chunk, f)
+    }
+
+    fn marks_from(
+        &self,
+        skip: impl Fn(&mut LogReader) -> Result<(), LogError>,
+        mut f: impl FnMut(Mark),
+    ) -> Result<(), RecordingError> {
         for path in self.logs()? {
             let Some(log) = LogReader::open_begun(&path)? else { continue };
             let mut log = log.only(MARKS);
-            while let Ok(Some(record)) = log.next_record() {
-                if let What::Mark(mark) = record.what {
-                    f(mark);
-                }
+            skip(&mut log)?;
+            while let Ok(Some(mark)) = log.next_mark() {
+                f(mark);
             }
         }
         Ok(())

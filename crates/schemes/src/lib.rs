@@ -627,7 +627,7 @@ impl Pass<'_> {
                 passed = passed.saturating_add(more);
             }
         };
-        self.loaded.recording.for_marks(add).ok()?;
+        self.loaded.recording.for_last_marks(add).ok()?;
         (passed > 0).then_some(passed)
     }
     /// Threads of the recording.
