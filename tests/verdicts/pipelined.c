@@ -1,4 +1,4 @@
-// run: pays array=field rounds=800 lab=60
+// run: pays array=field rounds=800 lab=600
 // A pipeline as in NAS LU: a thread waits for its neighbour by a flag in a static array. One thread
 // initialises the array.
 #include <omp.h>

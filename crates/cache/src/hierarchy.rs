@@ -212,6 +212,7 @@ impl<W: Sharers> Hierarchy<W> {
     }
 
     /// Everything but a hit on the most recently used way of the first level.
+    #[inline(always)] // its one caller is the simulator's inner loop
     fn behind_the_front(&mut self, agent: Agent, line: Line, write: bool) -> Result<Outcome, Full> {
         self.write_backs.clear();
         let mut victims = [None; MAX_LEVELS];

@@ -376,31 +376,27 @@ impl<S: Source> Order<S> {
         }
     }
 
-    /// The thread that goes first, and the key that another one has next: it may run as long as it
-    /// is before that.
-    fn first(&self) -> Option<(usize, (u64, usize))> {
-        let (mut best, mut second) = ((WAITS, usize::MAX), (WAITS, usize::MAX));
+    /// The thread that goes first, and the key that another one has next: it may run as long as its
+    /// own key is below that. Of equal keys, the thread with the lower number goes first.
+    fn first(&self) -> Option<(usize, u64)> {
+        let (mut best, mut second) = ((WAITS, 0), (WAITS, 0));
+        // Threads come by number, so that an equal key is never before the one that is known.
         for (t, &key) in self.keys.iter().enumerate() {
-            if (key, t) < best {
+            if key < best.0 {
                 second = best;
                 best = (key, t);
-            } else if (key, t) < second {
+            } else if key < second.0 {
                 second = (key, t);
             }
         }
-        (best.0 != WAITS).then_some((best.1, second))
+        let limit = second.0.saturating_add(u64::from(best.1 < second.1));
+        (best.0 != WAITS).then_some((best.1, limit))
     }
 
     /// Runs thread `t` until it waits, ends, is no longer first, or has made `most` steps.
-    fn run<K: Sink>(
-        &mut self,
-        t: usize,
-        limit: (u64, usize),
-        most: u64,
-        sink: &mut K,
-    ) -> Result<u64, LogError> {
+    fn run<K: Sink>(&mut self, t: usize, limit: u64, most: u64, sink: &mut K) -> Result<u64, LogError> {
         let mut done = 0;
-        while done < most && (self.keys[t], t) < limit {
+        while done < most && self.keys[t] < limit {
             done += self.run_ahead(t, limit, most - done, sink);
             let thread = &mut self.threads[t];
             if thread.at < thread.ahead.len() {
@@ -413,7 +409,7 @@ impl<S: Source> Order<S> {
                 self.fetch(t)?;
                 continue;
             };
-            if done == most || (record.tick.0.saturating_add(thread.shift), t) >= limit {
+            if done == most || record.tick.0.saturating_add(thread.shift) >= limit {
                 break;
             }
             done += 1;
@@ -443,12 +439,12 @@ impl<S: Source> Order<S> {
     /// The same for the accesses ahead; the thread's key is right afterwards if there still are
     /// any.
     #[inline]
-    fn run_ahead<K: Sink>(&mut self, t: usize, limit: (u64, usize), most: u64, sink: &mut K) -> u64 {
+    fn run_ahead<K: Sink>(&mut self, t: usize, limit: u64, most: u64, sink: &mut K) -> u64 {
         let Thread { ahead, at, shift, places, source, .. } = &mut self.threads[t];
         let mut done = 0;
         while let Some(access) = ahead.get(*at) {
             let key = access.tick.0.saturating_add(*shift);
-            if done == most || (key, t) >= limit {
+            if done == most || key >= limit {
                 self.keys[t] = key;
                 break;
             }
