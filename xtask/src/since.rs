@@ -24,7 +24,7 @@ pub const USAGE: &str = "since REV [--rounds N] [--built]";
 /// Pairs of each measurement unless told: the interval then leaves out four at each end.
 const ROUNDS: usize = 17;
 /// The kernels, and their arguments: programs in C, because today's module for Fortran names
-/// functions that an older library lacks. A recording takes some seconds.
+/// functions that an older library lacks. A recording takes half a second to two seconds.
 const KERNELS: [(&str, &[&str]); 2] =
     [("nas-cg", &["--class", "W", "--iterations", "15"]), ("nas-ft", &["--class", "W", "--iterations", "3"])];
 /// Threads of the recording that is replayed.

@@ -10,14 +10,14 @@ use crate::policies;
 
 /// The policy as the library in the program takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct RunPolicy {
     /// Name and options.
     pub spec: String,
     /// When pages are armed.
     pub arming: Arming,
 }
 
-impl Policy {
+impl RunPolicy {
     /// Of a name with options, as `--policy` takes it.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn policies_are_known_before_the_program_runs() {
-        let arming = |text: &str| Policy::of(text).map(|p| p.arming);
+        let arming = |text: &str| RunPolicy::of(text).map(|p| p.arming);
         assert_eq!(arming("next-touch"), Ok(Arming::First));
         assert_eq!(arming("next-touch=region"), Ok(Arming::Region));
         assert_eq!(arming("round-robin"), Ok(Arming::First));
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_names_no_policy_is_told_which_there_are() {
-        let error = |text: &str| Policy::of(text).err().unwrap().to_string();
+        let error = |text: &str| RunPolicy::of(text).err().unwrap().to_string();
         for listed in
             [" first-touch,", " next-touch,", " next-touch=region,", " next-touch=asked,", " presence,"]
         {

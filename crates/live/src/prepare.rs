@@ -21,22 +21,22 @@ use homenode_verdict::advice::Names;
 use homenode_verdict::facts;
 use homenode_verdict::report::Report;
 use homenode_wire::facts::Facts;
-use homenode_wire::schedule::Asked as AskedSchedule;
+use homenode_wire::schedule::Asked;
 use homenode_wire::settings::{self, Settings};
 use homenode_wire::{Message, plan};
 
 use crate::budget::Budget;
 use crate::planned::Planned;
-use crate::policy::Policy;
+use crate::policy::RunPolicy;
 
 /// Smallest static variable that is an object, in bytes.
 const STATIC: u64 = 64 << 10;
 
 /// What a run is asked to do.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct RunOptions<'a> {
     /// Which page moves where.
-    pub policy: Policy,
+    pub policy: RunPolicy,
     /// A plan that says where each page lives; the policy then has nothing to decide.
     pub planned: Option<Planned>,
     /// What tells who touches which page.
@@ -56,7 +56,7 @@ pub struct Asked<'a> {
     /// The folder for what the policy saw and decided, which is made if it is not there.
     pub journal: Option<&'a Path>,
     /// Who hands out the iterations of loops; `None`: the program.
-    pub schedule: Option<AskedSchedule>,
+    pub schedule: Option<Asked>,
     /// The file with schedules to replay.
     pub schedule_from: Option<&'a Path>,
     /// The program is watched for a recording, and nothing moves.
@@ -68,7 +68,7 @@ pub struct Asked<'a> {
 /// The folder that the library in the program reports to, and what is known before the program
 /// runs. The folder is removed at the end.
 #[derive(Debug)]
-pub struct Live {
+pub struct RunFolder {
     folder: Scratch,
     /// What a person should know of the run.
     pub told: Vec<String>,
@@ -76,7 +76,7 @@ pub struct Live {
     pub before: Vec<String>,
 }
 
-impl Live {
+impl RunFolder {
     /// Makes the folder.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Live {
     /// # Errors
     /// The plan does not fit the nodes, homenode's own files are not found, or the system refuses
     /// to write.
-    pub fn prepare(&mut self, args: &Asked<'_>, path: &Path, command: &mut Command) -> Result<()> {
+    pub fn prepare(&mut self, args: &RunOptions<'_>, path: &Path, command: &mut Command) -> Result<()> {
         command.env_remove(settings::RUN_DIR);
         if let Loadable::No(why) = loadable(path) {
             self.before.push(format!("{why}; it ran as it is"));

@@ -20,7 +20,7 @@ use crate::make;
 
 /// The machine of the next run.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct NextMachine {
     /// Its nodes, caches and latencies.
     pub topology: Arc<Topology>,
     /// The kernel's number of each node.
@@ -29,7 +29,7 @@ pub struct Target {
     pub pretended: bool,
 }
 
-impl Target {
+impl NextMachine {
     /// The machine that `name` says, or this one, with its CPUs dealt into `nodes` pretended nodes.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ const FIRST_TOUCH: (usize, usize) = (0, 0);
 const PLANNED: (usize, usize) = (0, 1);
 
 /// First touch and the plan, as `homenode compare` simulates them.
-fn simulated(loaded: &Loaded, target: &Target, page: Bytes, task: &dyn Task) -> Result<Simulated> {
+fn simulated(loaded: &Loaded, target: &NextMachine, page: Bytes, task: &dyn Task) -> Result<Simulated> {
     let schemes = ["first-touch", schemes::PLAN].map(str::to_owned);
     let both = Schemes {
         machines: vec![target.topology.clone()],
@@ -116,7 +116,7 @@ impl Candidate {
         schedule: Option<Schedule>,
         recording: Recording,
         about: Option<String>,
-        target: &Target,
+        target: &NextMachine,
         page: Bytes,
         task: &dyn Task,
     ) -> Result<Self> {
@@ -176,7 +176,7 @@ pub struct Chosen {
 pub fn choose(
     recording: Recording,
     schedules: &[Schedule],
-    target: &Target,
+    target: &NextMachine,
     page: Bytes,
     folder: &Path,
     task: &dyn Task,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use homenode_model::Bytes;
-use homenode_plan::choose::{Chosen, Target};
+use homenode_plan::choose::{Chosen, NextMachine};
 use homenode_plan::file::{Object, Plan};
 use homenode_plan::make;
 use homenode_schemes as schemes;
@@ -14,7 +14,7 @@ use homenode_table::{Cell, Column, Table};
 
 /// The table of a plan: the `top` largest objects; `schedules`: others than the recorded one were
 /// tried.
-pub fn table(chosen: &Chosen, target: &Target, top: usize, schedules: bool) -> Table {
+pub fn table(chosen: &Chosen, target: &NextMachine, top: usize, schedules: bool) -> Table {
     let Chosen { plan, schedule, first_touch, with_plan, .. } = chosen;
     let mut table = rows(plan, top);
     table.answer(answer(&target.topology.name, first_touch, with_plan));

@@ -376,11 +376,12 @@ impl<S: Source> Order<S> {
         }
     }
 
-    /// The thread that goes first, and the key that another one has next: it may run as long as its
-    /// own key is below that. Of equal keys, the thread with the lower number goes first.
+    /// The thread that goes first, and its limit: the thread may run as long as its key is below.
+    /// The limit follows from the key of the second thread. Of equal keys, the lower number goes
+    /// first.
     fn first(&self) -> Option<(usize, u64)> {
         let (mut best, mut second) = ((WAITS, 0), (WAITS, 0));
-        // Threads come by number, so that an equal key is never before the one that is known.
+        // Numbers ascend, so a later thread goes first only if its key is less.
         for (t, &key) in self.keys.iter().enumerate() {
             if key < best.0 {
                 second = best;

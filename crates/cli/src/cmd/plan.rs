@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use homenode_error::Result;
 use homenode_launch::folder::Folder;
-use homenode_plan::choose::{Target, choose};
+use homenode_plan::choose::{NextMachine, choose};
 use homenode_schemes as schemes;
 use homenode_text::planned;
 
@@ -19,7 +19,7 @@ impl PlanArgs {
     pub(super) fn run(self) -> Result<Exit> {
         let task = Terminal::watching(self.quiet)?;
         self.output.check(&planned::columns())?;
-        let target = Target::of(&self.machine, self.pretend_nodes)?;
+        let target = NextMachine::of(&self.machine, self.pretend_nodes)?;
         let page = schemes::page_size(&target.topology, None)?;
         tables::refuse(&self.recording, "plan from")?;
         let recording = recording(&self.recording, "plan from")?;

@@ -18,8 +18,8 @@ use homenode_launch::record::directory::Target;
 use homenode_launch::record::shown;
 use homenode_launch::{child, schedule};
 use homenode_live::planned::Planned;
-use homenode_live::policy::Policy;
-use homenode_live::prepare::{Asked, Live};
+use homenode_live::policy::RunPolicy;
+use homenode_live::prepare::{RunFolder, RunOptions};
 use homenode_live::recording::Recording;
 use homenode_runtime::moving;
 use homenode_task::Task as _;
@@ -65,8 +65,8 @@ impl LiveArgs {
         let planned = self.plan.as_deref().map(|path| Planned::read(path, self.run.threads)).transpose()?;
         let policy = match &planned {
             // Everything is decided.
-            Some(_) => Policy { spec: "first-touch".into(), arming: Arming::Asked },
-            None => Policy::of(&self.policy)?,
+            Some(_) => RunPolicy { spec: "first-touch".into(), arming: Arming::Asked },
+            None => RunPolicy::of(&self.policy)?,
         };
         let summary = self.summary.as_deref().map(own_path);
         if let Some(path) = &summary {
@@ -81,7 +81,7 @@ impl LiveArgs {
         if let Some(threads) = self.run.threads {
             command.env("OMP_NUM_THREADS", threads.to_string());
         }
-        let mut live = Live::new()?;
+        let mut live = RunFolder::new()?;
         // Without --record, the recording that is shown is kept while homenode runs.
         let is_shown = self.view || showing.is_some();
         let shown_alone = || is_shown.then(|| live.folder().join("shown.hnrec"));
@@ -92,7 +92,7 @@ impl LiveArgs {
             live.told.push(RANKS.into());
         }
         let stream = recording.as_ref().map(|r| r.streams().to_owned());
-        live.prepare(&Asked { stream, ..self.asked(policy, planned) }, &path, &mut command)?;
+        live.prepare(&RunOptions { stream, ..self.asked(policy, planned) }, &path, &mut command)?;
         if let (Some(showing), Some(recording)) = (&mut showing, &recording) {
             showing.begin(recording.path(), &words(&program, &args), &live.before, &mut command)?;
         }
@@ -139,8 +139,8 @@ impl LiveArgs {
     }
 
     /// What the library in the program is told.
-    pub(super) fn asked(&self, policy: Policy, planned: Option<Planned>) -> Asked<'_> {
-        Asked {
+    pub(super) fn asked(&self, policy: RunPolicy, planned: Option<Planned>) -> RunOptions<'_> {
+        RunOptions {
             policy,
             planned,
             source: self.source,

@@ -1,12 +1,14 @@
-//! The order in which objects are told: those first of which most pages moved.
+//! The order of objects in a report: the object with most moved pages comes first.
 //!
-//! Two arrays of one loop move about equally many pages, and chance decides which of them is ahead
-//! by a page. So that the next run names the same one first, objects count as equal whose numbers
-//! of moved pages differ by little. Of equal ones, the larger goes first, then the older.
+//! Two arrays of one loop move about equally many pages, and chance decides which array is ahead by
+//! a page. Objects whose numbers of moved pages differ by less than an eighth therefore count as
+//! equal. Of equal objects, the larger comes first, then the older. So the next run names the same
+//! array first.
 
 use std::cmp::Reverse;
 
-/// Moves of an object count as equal to the most if they are at least these parts in 8 of it.
+/// An object counts as equal to the one with most moves if it has at least this many eighths of
+/// them.
 const EQUAL: u64 = 7;
 
 /// What decides on an object's place.

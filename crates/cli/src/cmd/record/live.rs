@@ -19,8 +19,8 @@ use homenode_launch::rank::own_path;
 use homenode_launch::record::directory::Target;
 use homenode_launch::record::{self as recorder, shown};
 use homenode_live::budget::Budget;
-use homenode_live::policy::Policy;
-use homenode_live::prepare::{Asked, Live};
+use homenode_live::policy::RunPolicy;
+use homenode_live::prepare::{RunFolder, RunOptions};
 use homenode_live::recording::Recording;
 use homenode_observed::Summary;
 use homenode_runtime::nodes::Nodes;
@@ -73,7 +73,7 @@ impl RecordArgs {
             Some(path) => Target::Path { path: own_path(path), force: self.force },
             None => Target::Free(recorder::stem(&stem)),
         };
-        let mut live = Live::new()?;
+        let mut live = RunFolder::new()?;
         let recording = Recording::make(&target, Kind::Live, words(&program, &args))?;
         live.prepare(&self.asked(recording.streams().to_owned()), &path, &mut command)?;
         let ran = child::run(command, &program, &path, &Terminal::default());
@@ -109,9 +109,9 @@ impl RecordArgs {
     }
 
     /// A run that decides nothing.
-    fn asked(&self, streams: PathBuf) -> Asked<'_> {
-        Asked {
-            policy: Policy { spec: "first-touch".into(), arming: Arming::Watch },
+    fn asked(&self, streams: PathBuf) -> RunOptions<'_> {
+        RunOptions {
+            policy: RunPolicy { spec: "first-touch".into(), arming: Arming::Watch },
             planned: None,
             source: self.source.unwrap_or(Wanted::Auto),
             pretend_nodes: self.pretend_nodes,
