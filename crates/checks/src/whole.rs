@@ -103,7 +103,10 @@ fn verdict(recording: &Recording, logs: usize, cut_off: u32, problems: usize) ->
         return Some("damaged: its description; its logs are whole".into());
     }
     if problems > 0 {
-        return Some(format!("damaged: {problems} problems; what comes before them is readable"));
+        return Some(match problems {
+            1 => "damaged: 1 problem; what comes before it is readable".into(),
+            n => format!("damaged: {n} problems; what comes before them is readable"),
+        });
     }
     if cut_off > 0 {
         let why = match recording.meta.ended.as_ref().map(|e| e.signal) {

@@ -619,16 +619,18 @@ impl Pass<'_> {
         let all: Vec<usize> = (0..jobs.len()).collect();
         self.run(self.open()?, jobs, &all, "planning from").map_err(|e| self.failed(e))
     }
-    /// Accesses of the recording, as its threads' ends tell; `None` where none does.
+    /// Accesses of the recording, as its threads' ends tell; `None` where an end is missing.
     fn accesses(&self) -> Option<u64> {
-        let mut passed = 0u64;
+        let recording = &self.loaded.recording;
+        let (mut passed, mut ends) = (0u64, 0);
         let add = |mark| {
             if let Mark::Totals { passed: more, .. } = mark {
                 passed = passed.saturating_add(more);
+                ends += 1;
             }
         };
-        self.loaded.recording.for_last_marks(add).ok()?;
-        (passed > 0).then_some(passed)
+        recording.for_last_marks(add).ok()?;
+        (passed > 0 && recording.logs().ok()?.len() == ends).then_some(passed)
     }
     /// Threads of the recording.
     ///

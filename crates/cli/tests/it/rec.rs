@@ -38,7 +38,7 @@ fn damage_is_placed() {
     let (status, out, _) = run(&dir, &["rec", "check", "r"]);
     assert_eq!(status, Some(3));
     assert!(out.contains("00000.hnlog: at byte ") && out.contains("7 bytes are missing"), "{out}");
-    assert!(out.contains("r: damaged: 1 problems"), "{out}");
+    assert!(out.contains("r: damaged: 1 problem;"), "{out}");
 
     let mut turned = whole.clone();
     turned[60] ^= 1;
