@@ -2,7 +2,7 @@
 
 import { nodeName } from "./colours";
 import { Context } from "./context";
-import { el, moment, plural } from "./dom";
+import { count, el, moment, plural } from "./dom";
 import { forget } from "./finer";
 import { history } from "./history";
 import { follow } from "./live";
@@ -188,6 +188,10 @@ function header(model: Model): HTMLElement {
     summary.source, `${summary.clock} clock`, `basis: ${model.basis}`,
   ];
   const warnings = [
+    ...(model.one_in === null ? [] : [
+      `A first look at one in ${count(model.one_in)} of the accesses. ` +
+      "Shares are estimates, and counts are of that part. The rest is being read.",
+    ]),
     ...(summary.whole ? [] : [`Not whole: ${summary.missing.join("; ")}`]),
     ...(summary.kind === "synthetic" ? ["Made by a generator: it stands for no program."] : []),
   ];

@@ -259,6 +259,8 @@ export interface Model {
   objects_without_picture: number;
   levels_left_out: number;
   stopped: boolean;
+  /** A first look: one row of accesses in this number was read. */
+  one_in: number | null;
 }
 
 /** Words for numbers in `moves`: crates/view/src/tiles/moves.rs. */

@@ -33,6 +33,11 @@ impl Lacking {
         }
     }
 
+    /// A list of its own, with what this one has until now.
+    pub fn copied(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.all())))
+    }
+
     pub fn all(&self) -> Vec<Missing> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -86,6 +91,8 @@ pub struct Chunks {
     pub(crate) check: Option<CheckRow>,
     /// Bytes of the chunks in memory that were given.
     pub(crate) given: u64,
+    /// Bytes of the file behind which a chunk each is read; none: all chunks are.
+    pub(crate) places: Option<vec::IntoIter<u64>>,
 }
 
 impl Chunks {
@@ -113,7 +120,7 @@ impl Chunks {
                     tables.chunks(self.name).get(*at - 1).map(|c| (0, c.clone()))
                 }
                 Source::Members(several) => several.next(self.name, &self.lacking),
-                Source::File(reader) => match reader.next_chunk() {
+                Source::File(reader) => match next_of(reader, &mut self.places) {
                     Some(Err(damage)) => {
                         self.note(damage);
                         continue;
@@ -153,6 +160,20 @@ impl Chunks {
             self.lacking.note(Missing::Rows { file, rows: lacking });
         }
     }
+}
+
+/// The next chunk of a file, or the one at the next of these places.
+fn next_of(
+    reader: &mut Reader<BufReader<File>>,
+    places: &mut Option<vec::IntoIter<u64>>,
+) -> Option<Result<(u64, Chunk), Damage>> {
+    if let Some(places) = places {
+        let place = places.next()?;
+        if let Err(e) = reader.skip_to(place) {
+            return Some(Err(Damage { offset: place, why: e.to_string() }));
+        }
+    }
+    reader.next_chunk()
 }
 
 impl Iterator for Chunks {

@@ -12,7 +12,7 @@
 //! A chunk is complete in itself. A file that ends within a frame was cut off there. A damaged
 //! frame costs its rows alone: the reader looks for the next [`MARK`] with a right head.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use crate::codec::{self, Bytes, Stored};
 use crate::column::{Chunk, Kind};
@@ -385,6 +385,23 @@ impl<R: Read> Reader<R> {
             damage.why += "; so many places are damaged that the rest is not read";
         }
         Some(Err(damage))
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Goes on to the first chunk that begins at this byte or behind it. Bytes that were read
+    /// already are not read again.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn skip_to(&mut self, offset: u64) -> io::Result<()> {
+        if offset <= self.input.offset {
+            return Ok(());
+        }
+        (self.input.back, self.input.at) = (Vec::new(), 0);
+        self.input.inner.seek(SeekFrom::Start(offset))?;
+        self.input.offset = offset;
+        self.find()
     }
 }
 

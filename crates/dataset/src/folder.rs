@@ -19,7 +19,7 @@ use crate::memory::Memory;
 use crate::meta::{Meta, VERSION};
 use crate::salvage;
 use crate::schema::{ColumnInfo, Table};
-use crate::tables::{ALL, TableInfo};
+use crate::tables::{ALL, Access, TableInfo};
 use crate::upgrade::{self, Form};
 use crate::versions;
 pub use crate::writer::Writer;
@@ -95,6 +95,8 @@ pub struct Dataset {
     meta: Meta,
     place: Place,
     lacking: Lacking,
+    /// Chunks of accesses that are read, spread over the table; none: all of them are.
+    glance: Option<u32>,
 }
 
 impl Dataset {
@@ -205,7 +207,7 @@ impl Dataset {
             lacking.note(Missing::CutOff);
         }
         meta.incomplete.iter().for_each(|why| lacking.note(Missing::Incomplete(why.clone())));
-        Self { meta, place, lacking }
+        Self { meta, place, lacking, glance: None }
     }
 
     /// What it says of itself.
@@ -227,6 +229,15 @@ impl Dataset {
         let Place::Members(path, all) = &self.place else { return vec![self.clone()] };
         let alone = |m: &Member| Self::new(m.set.meta.clone(), Place::Members(path.clone(), vec![m.clone()]));
         all.iter().map(alone).collect()
+    }
+
+    /// The same data set for a first look: of its accesses, only this number of chunks is read. They
+    /// are spread evenly over the table. Nothing where the data set is not one folder.
+    #[must_use]
+    pub fn glance(&self, chunks: u32) -> Option<Self> {
+        let folder = matches!(self.place, Place::Folder(_));
+        let glance = || Self { lacking: self.lacking.copied(), glance: Some(chunks), ..self.clone() };
+        folder.then(glance)
     }
 
     /// What is missing, as far as tables were read until now.
@@ -266,11 +277,15 @@ impl Dataset {
                 before: 0,
             })),
         };
+        let places = self.glance.filter(|_| name == Access::NAME).map(|n| spread(self.size_of(name), n));
         let expected = match self.place {
-            Place::Members(..) => 0,
-            _ => self.meta.rows.get(name).copied().unwrap_or(0),
+            Place::Folder(_) | Place::Memory(_) if places.is_none() => {
+                self.meta.rows.get(name).copied().unwrap_or(0)
+            }
+            _ => 0,
         };
-        Chunks { source, name, expected, lacking, prefix, check: None, given: 0 }
+        let places = places.map(Vec::into_iter);
+        Chunks { source, name, expected, lacking, prefix, check: None, given: 0, places }
     }
 
     /// The chunks of the table `name` with these columns, one at a time. Damaged ones are left out
@@ -295,6 +310,19 @@ impl Dataset {
     pub fn rows<T: Table>(&self) -> Rows<T> {
         Rows { chunks: self.chunks::<T>(), chunk: None, row: 0, table: PhantomData }
     }
+}
+
+/// `n` places among this number of bytes, one in each of `n` equal parts. Where in its part a place
+/// lies changes from part to part, so that places do not keep step with what repeats in a table.
+fn spread(bytes: u64, n: u32) -> Vec<u64> {
+    /// The golden ratio's fraction, times 2^32: its multiples fall evenly.
+    const STEP: u32 = 0x9e37_79b9;
+    let part = |i: u32| {
+        let within = u128::from(i.wrapping_mul(STEP));
+        let at = (u128::from(i) << 32 | within) * u128::from(bytes) / u128::from(n.max(1));
+        (at >> 32) as u64
+    };
+    (0..n).map(part).collect()
 }
 
 /// The file of a table.

@@ -262,3 +262,36 @@ fn wrong_versions_and_strange_folders_are_named() {
     assert!(Dataset::open(Path::new("/")).unwrap_err().to_string().contains("no dataset.json"));
     assert!(Dataset::open(Path::new("/nowhere")).unwrap_err().to_string().contains("cannot open /nowhere"));
 }
+
+#[test]
+fn a_glance_reads_some_chunks_of_the_accesses_and_all_of_the_rest() {
+    let folder = Temporary::new("glance");
+    write(&folder.0, 1_000_000);
+    let set = Dataset::open(&folder.0).unwrap();
+    let glance = set.glance(10).unwrap();
+    let some = pages(&glance);
+    assert!(some.is_sorted_by(|a, b| a < b), "each row once");
+    let chunks: std::collections::BTreeSet<u64> = some.iter().map(|page| page >> 14).collect();
+    assert_eq!(chunks.len(), 10, "whole chunks, one in each tenth: {chunks:?}");
+    assert!(some[0] < 200_000 && *some.last().unwrap() > 800_000, "from the beginning to the end");
+    assert_eq!(glance.rows::<Object>().count(), 1);
+    assert_eq!(glance.missing(), [], "what is not read is not lost");
+    assert_eq!(pages(&set).len(), 1_000_000, "the data set itself reads everything");
+    assert_eq!(pages(&set.glance(1000).unwrap()), pages(&set), "more places than chunks: all of them once");
+    assert!(Dataset::of_memory(meta(), Memory::default()).glance(10).is_none());
+}
+
+#[test]
+fn a_glance_at_a_damaged_table_tells_the_damage_that_it_meets() {
+    let folder = Temporary::new("glance-damaged");
+    write(&folder.0, 300_000);
+    let table = folder.0.join("tables").join("accesses.hntable");
+    let mut bytes = fs::read(&table).unwrap();
+    let (from, to) = (bytes.len() / 4, bytes.len() / 2);
+    bytes[from..to].fill(0);
+    fs::write(&table, bytes).unwrap();
+    let set = Dataset::open(&folder.0).unwrap();
+    let some = pages(&set.glance(4).unwrap());
+    assert!(some.is_sorted_by(|a, b| a < b) && !some.is_empty(), "{}", some.len());
+    assert!(some.iter().any(|page| *page > 150_000), "what lies behind the damage is read");
+}

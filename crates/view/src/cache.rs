@@ -41,7 +41,7 @@ pub const PYRAMID: &str = "view.pyramid";
 /// That file while it is written.
 const PYRAMID_NEW: &str = "view.pyramid.new";
 /// Version of the file and of what it holds. A change of the model is a new version.
-const SCHEMA: &str = "homenode/tiles/3";
+const SCHEMA: &str = "homenode/tiles/4";
 /// Most bytes of a file that are read.
 const MOST: u64 = 256 << 20;
 /// Bytes of accesses above which a file is worth its room.

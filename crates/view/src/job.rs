@@ -11,6 +11,7 @@ use homenode_task::{Progress, Task};
 
 use crate::cache::{self, Drawn};
 use crate::findings::Findings;
+use crate::glance::first_look;
 use crate::model::Model;
 use crate::opened::{Loaded, Opened, load};
 use crate::page;
@@ -63,7 +64,8 @@ impl Job<'_> {
         failure().take().map_or(Ok(()), Err)
     }
 
-    /// Shows the pictures, then what to change: that takes longer where fixes are simulated.
+    /// Shows a first look, then the pictures, then what to change: that takes longer where fixes are
+    /// simulated.
     fn fill(mut self, site: &Site) -> Result<()> {
         let wrong = || "cannot write the page".into();
         if let [set] = &self.sets[..]
@@ -74,6 +76,11 @@ impl Job<'_> {
             self.kept_pyramid(set, &shown, &drawn, site);
             site.tell(|p| (p.doing, p.done) = (String::new(), None));
             return Ok(());
+        }
+        if let [set] = &self.sets[..]
+            && let Some((model, opened)) = first_look(set, self.source)
+        {
+            site.show(Shown::new(&model, &[opened]).context(wrong)?);
         }
         let mut watch = watch(&self.sets, self.task);
         let sets = std::mem::take(&mut self.sets);

@@ -7,6 +7,7 @@
 //! | [`findings`] | what to change in the source, in the words of `homenode explain` |
 //! | [`source`] | lines of the source beside them, from a folder that the user names |
 //! | [`opened`] | a recording that was read, and what the page gets of it and of another beside it |
+//! | [`glance`] | a first look at a large recording, before all of it is read |
 //! | [`cache`] | what was drawn, kept beside the recording |
 //! | [`job`] | reads, draws, explains, and serves the page or writes it |
 //! | [`live`] | a recording under way: read again and again while the program runs |
@@ -23,6 +24,7 @@
 pub mod browser;
 pub mod cache;
 pub mod findings;
+pub mod glance;
 pub mod history;
 pub mod job;
 pub mod live;

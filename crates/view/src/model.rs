@@ -73,6 +73,8 @@ pub struct Model {
     pub levels_left_out: u32,
     /// Whether somebody stopped the reading: what is shown is then not all.
     pub stopped: bool,
+    /// A first look: one row of accesses in this number was read. None: all were.
+    pub one_in: Option<u64>,
 }
 
 /// An object with its pictures.

@@ -174,6 +174,12 @@ impl LiveArgs {
     }
 
     fn recording(&self, path: &Path, program: &OsStr, args: &[OsString]) -> Result<Recording> {
+        // Its --force is about moves: it replaces no recording.
+        if path.symlink_metadata().is_ok() {
+            return Err(Error::failed(format!("cannot make the recording {}", path.display()))
+                .tried("something of this name is there already")
+                .hint("remove it, or name another place: --record REC"));
+        }
         let target = Target::Path { path: own_path(path), force: false };
         let words = std::iter::once(program).chain(args.iter().map(OsString::as_os_str));
         Recording::make(&target, Kind::Run, words.map(|w| w.to_string_lossy().into_owned()).collect())

@@ -27,6 +27,8 @@ static IDLE: Idle = Idle(UnsafeCell::new(Cpu::new()));
 
 global_asm!(
     ".pushsection .tdata,\"awT\",@progbits",
+    // Global: the compiler may put its users into another object file.
+    ".globl homenode_emulated",
     ".hidden homenode_emulated",
     ".type homenode_emulated, @object",
     ".size homenode_emulated, 8",

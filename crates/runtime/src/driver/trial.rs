@@ -310,12 +310,16 @@ impl Driver {
         self.settings.trial && unasked && !self.settings.force && self.plan.is_none()
     }
 
-    /// Whether pilots should test the object, which was never armed. A recording needs the homes of
-    /// all pages, so it uses no pilots.
+    /// Whether pilots should test the object, which was never armed.
     pub(super) fn is_for_pilots(&self, address: usize) -> bool {
         let pages = self.objects.get(address).map_or(0, |o| o.pages.count);
-        let placed = self.stream.is_some() || self.settings.arming != Arming::First;
-        self.has_trial() && !placed && pages >= LEAST
+        self.has_trial() && self.settings.arming == Arming::First && pages >= LEAST
+    }
+
+    /// Whether pages may be located for the recording alone. On trial that costs at most half of
+    /// the allowance, so that a recording changes no verdict.
+    pub(super) fn may_locate(&self) -> bool {
+        !self.is_on_trial() || self.own_time().0 < allows(self.cpu_time()).0 / 2
     }
 
     /// Arms pilots of the object if there is room for that many pages; `None` if there is no room.

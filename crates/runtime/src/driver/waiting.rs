@@ -49,6 +49,8 @@ pub(super) enum Why {
     New,
     /// The object's held-back blocks.
     Held,
+    /// The homes of the pages are for the recording alone.
+    Home,
 }
 
 /// An object that waits.
@@ -129,8 +131,8 @@ impl Waiting {
         if self.is_empty() {
             return;
         }
-        let turns =
-            [Why::New, Why::Probed, Why::Again, Why::Held].map(|why| self.turns.remove(&(why, address)));
+        let turns = [Why::New, Why::Probed, Why::Again, Why::Held, Why::Home]
+            .map(|why| self.turns.remove(&(why, address)));
         self.missed += turns[0].map_or(0, |turn| turn.left(pages));
     }
 
@@ -218,12 +220,19 @@ impl Driver {
                 continue;
             };
             if why == Why::New && self.is_for_pilots(address) {
+                let is_first = self.objects.get(address).is_some_and(|o| !o.pilot);
                 let Some(armed) = self.send_pilots(address, room) else { break };
                 self.waiting.turns.pop_first();
                 pilots += armed;
                 room = room.saturating_sub(armed);
                 looked += armed;
+                if is_first && self.records() {
+                    self.waiting.add(Why::Home, address, turn.id);
+                }
                 continue;
+            }
+            if why == Why::Home && !self.may_locate() {
+                break;
             }
             let one_in = if why == Why::Probed { self.probing.one_in(address) } else { 1 };
             let Some((first, count, next)) = turn.next(all.count, room.saturating_mul(one_in)) else { break };
@@ -237,6 +246,10 @@ impl Driver {
                     count
                 }
                 Why::Held => self.add_held(address, pages, &mut held),
+                Why::Home => {
+                    self.introduce(address, pages);
+                    count
+                }
             };
             looked += if why == Why::Probed { used } else { count };
             if self.settings.arming == Arming::First && matches!(why, Why::Probed | Why::Again) && used > 0 {

@@ -1,6 +1,8 @@
 //! What homenode spends before moving has shown a gain: a few pages of each object tell, and the
 //! rest follows only if that lasts.
 
+use homenode_wire::live::{Live, Reader};
+
 use super::*;
 
 /// What bringing a page costs.
@@ -65,6 +67,29 @@ fn what_one_thread_initialised_follows_as_a_whole() {
     assert_eq!((elsewhere(&world, object, halves), d.hold_back().1), (0, Verdict::Pays));
     // All of it was copied once, which is more than a trial may cost.
     assert!(d.own_time() > Ns(60_000_000), "{:?}", d.own_time());
+}
+
+#[test]
+fn a_recording_changes_no_verdict_and_has_the_homes_of_all_pages() {
+    let (mut d, world, object) = on_trial();
+    d.record_in_memory();
+    for _ in 0..100 {
+        region(&mut d, &world, object, halves);
+    }
+    assert_eq!((elsewhere(&world, object, halves), d.hold_back().1), (0, Verdict::Pays));
+
+    let (mut d, world, object) = on_trial();
+    d.record_in_memory();
+    (0..ALL).for_each(|i| _ = world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(halves(i))));
+    let armed: usize = (0..100).map(|_| region(&mut d, &world, object, halves)).sum();
+    assert!((30..300).contains(&armed), "{armed} of {ALL}");
+    d.end();
+    d.end_recording();
+    let told = Reader::new(d.recorded_bytes()).flat_map(|r| match r.unwrap() {
+        Live::Home { pages, node: Some(_), .. } => pages.first..pages.first + pages.count,
+        _ => 0..0,
+    });
+    assert_eq!(told.collect::<std::collections::BTreeSet<u32>>().len(), ALL);
 }
 
 #[test]

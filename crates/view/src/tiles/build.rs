@@ -246,6 +246,7 @@ pub fn build_with(
         objects,
         levels_left_out: 0,
         stopped,
+        one_in: None,
     };
     (model, pyramid)
 }

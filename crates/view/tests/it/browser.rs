@@ -153,3 +153,18 @@ fn a_hostile_name_is_text() {
         assert!(!dom.contains("<title>owned") && !body.contains("<img"), "{view}: as text");
     }
 }
+
+#[test]
+fn a_first_look_says_which_part_was_read() {
+    let Some(browser) = browser() else { return };
+    let folder = fresh("browser-first-look");
+    let mut model = model(&synthetic(12, 200), Budget::FILE);
+    let page = page::write_file(&mut model, page::MOST_BYTES).unwrap();
+    assert!(!elements(browser, &folder, &page, "").contains("A first look"), "all was read");
+    model.one_in = Some(1234);
+    let page = page::write_file(&mut model, page::MOST_BYTES).unwrap();
+    for view in ["findings", "residency", "machine"] {
+        let dom = elements(browser, &folder, &page, &format!("view={view}"));
+        assert!(dom.contains("A first look at one in 1234 of the accesses."), "{view}");
+    }
+}

@@ -76,7 +76,7 @@ fn other_tables_damage_and_other_versions_are_drawn_anew() {
     assert_eq!(damaged(&|b| *b.last_mut().unwrap() ^= 1), None, "damaged");
     assert_eq!(damaged(&|b| b.clear()), None, "empty");
     assert_eq!(
-        damaged(&|b| *b = b.replacen("homenode/tiles/3", "homenode/tiles/0")),
+        damaged(&|b| *b = b.replacen("homenode/tiles/4", "homenode/tiles/0")),
         None,
         "of another version"
     );
