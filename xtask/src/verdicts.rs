@@ -9,6 +9,8 @@
 //! each arming of a page needs it, and programs with many objects get too few samples. With
 //! `--wall`, on an otherwise idle machine, the lab's time is this machine's.
 //!
+//! With `--record`, each run is recorded, which must change no verdict.
+//!
 //! Unbound threads run a quarter of the rounds, because a verdict of threads that are seen for ten
 //! seconds depends on the system's scheduler.
 //!
@@ -29,7 +31,7 @@ mod expected;
 
 use expected::{Expected, OPTIONS, compiler};
 
-const USAGE: &str = "[--explain | --lab [--wall]] [--rounds N] [--only PROGRAM]… [--debug]";
+const USAGE: &str = "[--explain | --lab [--wall]] [--record] [--rounds N] [--only PROGRAM]… [--debug]";
 /// Unbound threads run one in this many rounds.
 const UNBOUND: u32 = 4;
 /// Seconds until the lab gives up: a run takes some seconds on a busy machine.
@@ -44,6 +46,7 @@ struct Asked<'a> {
     lab: bool,
     wall: bool,
     debug: bool,
+    record: bool,
 }
 
 impl Asked<'_> {
@@ -61,6 +64,7 @@ fn asked(mut args: &[String]) -> Result<Asked<'_>, String> {
             ("--lab", _) => (all.lab = true, rest).1,
             ("--wall", _) => (all.wall = true, rest).1,
             ("--debug", _) => (all.debug = true, rest).1,
+            ("--record", _) => (all.record = true, rest).1,
             ("--rounds", [value, rest @ ..]) => {
                 all.rounds = value.parse().map_err(|_| format!("--rounds {value}: not a number"))?;
                 rest
@@ -130,6 +134,9 @@ impl Run<'_> {
             (true, Some(budget)) => words.extend(["--budget".into(), budget]),
             (true, None) => {}
             (false, _) => words.extend(["--pretend-nodes", "2"].map(Into::into)),
+        }
+        if asked.record {
+            words.extend(["--record".into(), format!("{}.hnrec", self.report())]);
         }
         words.extend(self.bound.then(|| "--bind".into()));
         words.extend(["--".into(), format!("./{}", self.of.name)]);

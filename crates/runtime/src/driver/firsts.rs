@@ -41,12 +41,15 @@ impl Driver {
     /// Writes the first touches since the last look.
     pub(super) fn first_touches(&mut self) {
         let Some(firsts) = &mut self.firsts else { return };
+        let begin = (self.clocks.thread)();
         let mut faults = std::mem::take(&mut self.faults);
         faults.clear();
         // The program's threads paid for the reports while they ran.
-        self.own += firsts.drain((self.clocks.wall)(), &mut |fault| faults.push(fault));
+        let paid = firsts.drain((self.clocks.wall)(), &mut |fault| faults.push(fault));
+        self.own += paid;
         self.first_faults(&faults);
         self.faults = faults;
+        self.recording += paid + ((self.clocks.thread)() - begin);
     }
 
     /// Writes the first touches since the last look, and then tells the policy of all touches.

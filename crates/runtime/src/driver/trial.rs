@@ -316,10 +316,10 @@ impl Driver {
         self.has_trial() && self.settings.arming == Arming::First && pages >= LEAST
     }
 
-    /// Whether pages may be located for the recording alone. On trial that costs at most half of
-    /// the allowance, so that a recording changes no verdict.
+    /// Whether pages may be located for the recording alone. On trial a recording takes at most
+    /// half of the allowance for itself.
     pub(super) fn may_locate(&self) -> bool {
-        !self.is_on_trial() || self.own_time().0 < allows(self.cpu_time()).0 / 2
+        !self.is_on_trial() || self.recording.0 < allows(self.cpu_time()).0 / 2
     }
 
     /// Arms pilots of the object if there is room for that many pages; `None` if there is no room.

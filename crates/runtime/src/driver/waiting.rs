@@ -247,7 +247,9 @@ impl Driver {
                 }
                 Why::Held => self.add_held(address, pages, &mut held),
                 Why::Home => {
+                    let begin = (self.clocks.thread)();
                     self.introduce(address, pages);
+                    self.recording += (self.clocks.thread)() - begin;
                     count
                 }
             };
