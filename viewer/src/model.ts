@@ -221,7 +221,7 @@ export interface Model {
     verdict: string | null;
     coarsened: string[];
     notes: string[];
-    iterations: { count: number; source: string } | null;
+    iterations: { count: number; source: string; median_ns: number } | null;
   };
   moved: Moved | null;
   nodes: number[];

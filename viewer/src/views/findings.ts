@@ -80,7 +80,7 @@ export function findings(ctx: Context): HTMLElement {
       : []),
     ...summary.missing.map((m) => `Missing: ${m}.`),
     ...summary.coarsened.map((m) => `Coarsened: ${m}.`),
-    ...summary.notes,
+    ...summary.notes.filter((note) => !/^\d+ iterations? (found|told)$/.test(note)),
   ];
   return el(
     "section",

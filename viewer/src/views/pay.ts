@@ -4,7 +4,7 @@ import { byKeys, surface, timeAxis, valueAxis } from "../canvas";
 import { key, theme } from "../colours";
 import type { Context } from "../context";
 import { basis, el, percent, plural, table, time, timeUnit, whole } from "../dom";
-import type { Moved, Times } from "../model";
+import type { Model, Moved, Times } from "../model";
 
 export function pay(ctx: Context): HTMLElement {
   const { model } = ctx;
@@ -97,6 +97,7 @@ export function pay(ctx: Context): HTMLElement {
     const change = percent((100 * Math.abs(a - b)) / Math.max(1, a));
     lines.push(`An iteration took ${time(a)} before the first move and ${time(b)} after the moves: ${change} ${b <= a ? "less" : "more"}.`);
   }
+  if (ctx.other && ctx.side === 1) lines.push(...against(ctx.other.model, model));
   if (lines.length === 0) lines.push(moved ? "Nothing tells iterations before and after the moves apart." : "Nothing moved.");
   const section = el(
     "section",
@@ -124,6 +125,21 @@ function range(ctx: Context): [number, number] {
   const groups = [...ctx.model.rounds.groups, ...(ctx.other?.model.rounds.groups ?? [])];
   const from = groups.reduce((least, g) => Math.min(least, g[1]), groups[0]?.[1] ?? 0);
   return [from, groups.reduce((most, g) => Math.max(most, g[2]), from + 1)];
+}
+
+/** What the recording beside this one took for an iteration, and when the moves are earned back. */
+function against(before: Model, after: Model): string[] {
+  const [a, b] = [before.summary.iterations?.median_ns, after.summary.iterations?.median_ns];
+  if (!a || !b || before.summary.clock !== after.summary.clock) return [];
+  const change = percent((100 * Math.abs(a - b)) / a);
+  const lines = [`An iteration takes ${time(a)} BEFORE and ${time(b)} AFTER: ${change} ${b <= a ? "less" : "more"}.`];
+  const during = after.moved?.iterations_during;
+  const cost = during ? during.count * (during.median_ns - a) : 0;
+  if (during && cost > 0) {
+    const longer = `The moves made ${plural(during.count, "iteration")} ${time(cost)} longer in all`;
+    lines.push(b < a ? `${longer}; ${plural(Math.ceil(cost / (a - b)), "iteration")} earn that back.` : `${longer}.`);
+  }
+  return lines;
 }
 
 function medians(moved: Moved | null): HTMLElement | null {

@@ -208,6 +208,9 @@ for (const view of VIEWS) {
 }
 await open("view=findings");
 result.changes = await text("#panel > .answer");
+await open("view=pay");
+result.paid = await text("#panel .side:nth-of-type(2) .lead");
+await open("view=findings");
 result.remote = await text("#panel .side .answer");
 await open("view=machine");
 await page.selectOption("#sel-object", { label: "queue" });
@@ -231,6 +234,11 @@ result.boxes = boxes;
     }
     let changes = result["changes"].as_str().unwrap();
     assert!(changes.starts_with("remote "), "{changes}");
+    let median = |o: &Opened| o.report.summary.iterations.unwrap().median_ns.0;
+    let (a, b) = (median(&before) as f64, median(&after) as f64);
+    let paid = result["paid"].as_str().unwrap();
+    let change = format!("{:.1} % {}.", 100.0 * (a - b).abs() / a, if b <= a { "less" } else { "more" });
+    assert!(paid.contains("An iteration takes ") && paid.contains(&change), "{change}: {paid}");
     let percent = |o: &Opened| format!("{:.1} %", o.report.summary.remote.percent().unwrap());
     for side in [&before, &after] {
         assert!(result["remote"].as_str().unwrap().contains(&percent(side)), "{}", percent(side));
