@@ -56,6 +56,10 @@ pub struct TopArgs {
     /// Of a program that homenode runs: pretend that the CPUs belong to N nodes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
     pub pretend_nodes: Option<u16>,
+    /// Of a program that homenode runs: bind OpenMP's threads to CPUs, node by node, unless
+    /// OMP_PLACES or OMP_PROC_BIND is set
+    #[arg(long)]
+    pub bind: bool,
     /// Of a program that homenode runs: CPU time that homenode may spend
     #[arg(long, value_name = "BUDGET")]
     pub budget: Option<Budget>,
@@ -108,6 +112,7 @@ impl TopArgs {
         let given = [
             (self.policy != "next-touch", "--policy"),
             (self.pretend_nodes.is_some(), "--pretend-nodes"),
+            (self.bind, "--bind"),
             (self.budget.is_some(), "--budget"),
             (self.record.is_some(), "--record"),
         ];
@@ -135,7 +140,7 @@ impl TopArgs {
             budget: self.budget,
             copy_unseen: false,
             align: false,
-            bind: false,
+            bind: self.bind,
             force: false,
             summary: None,
             json: false,
