@@ -74,6 +74,9 @@ wanted_packages() {
     # Tests click and type on the page of 'homenode view' with playwright-core, which npm fetches.
     have node || printf 'nodejs\n'
     have npm || printf 'npm\n'
+    # Tests start ranks with Open MPI's mpirun.
+    have mpirun || printf 'openmpi-bin\n'
+    have mpicc || printf 'libopenmpi-dev\n'
 }
 
 # The packages of viewer/. Never fails, and asks the network only when package-lock.json is newer.

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Spack's recipe. 'cargo xtask dist' fills in version and checksum; the tarball has all crates, so cargo asks nobody.
 
-Checked: Python's syntax. Spack itself was not at hand.
+Checked: base class, directives and dependencies, against Spack's packages (API v2.2). Spack itself was not at hand.
 """
+
+from spack_repo.builtin.build_systems.generic import Package
 
 from spack.package import *
 
@@ -10,7 +12,6 @@ from spack.package import *
 class Homenode(Package):
     """Finds the source line that puts memory on the wrong NUMA node, moves pages, and simulates placements."""
 
-    maintainers = []
     license("MIT OR Apache-2.0")
 
     # The site's mirror has the tarball: spack mirror add, or --source-cache.

@@ -1,6 +1,7 @@
 """Sweeps: what is checked before they run, what they write, and that nothing is done twice."""
 
 import concurrent.futures as futures
+import dataclasses
 import json
 import os
 import signal
@@ -132,6 +133,25 @@ def test_a_failed_cell_is_a_row_and_takes_no_other_with_it(recording, tmp_path):
     assert homenode.sweep(description, tmp_path / "out", form="jsonl").reused == 2
 
 
+class Elsewhere(futures.ThreadPoolExecutor):
+    """Workers that do not see the folder of the sweep."""
+
+    def submit(self, work, task):
+        unseen = {"recording": "/nowhere/x.hnrec"} if isinstance(task, cells.Simulation) else {"target": "/nowhere/x.hnrec"}
+        return super().submit(work, dataclasses.replace(task, **unseen))
+
+
+def test_workers_without_the_shared_file_system_are_told_so(recording, program, tmp_path):
+    programs = [{"recording": str(recording), "name": "there"}, {"command": [str(program), ROWS], "name": "to be recorded"}]
+    description = {"programs": programs, "machines": ["2s-xeon"], "policies": POLICIES[:2]}
+    with Elsewhere(2) as executor:
+        outcome = homenode.sweep(description, tmp_path, executor=executor)
+    assert len(outcome.failed) == 4
+    assert all("does not see /nowhere" in r["error"] and "all workers share" in r["error"] for r in outcome.rows)
+    # Nothing of that is kept: workers that see the folder compute all cells.
+    assert not homenode.sweep(description, tmp_path).failed
+
+
 def test_programs_are_recorded_once(program, tmp_path):
     description = {
         "programs": [{"command": [str(program), ROWS], "threads": 2, "name": "two"}, {"command": [str(program), ROWS], "threads": 4}],
@@ -155,6 +175,8 @@ def test_programs_are_recorded_once(program, tmp_path):
         ({"policies": ["first-touch", "next-tuch"]}, "next-touch"),
         ({"policies": ["competitive:gian=3"]}, "no option `gian`"),
         ({"policies": ["first-touch", "first-touch"]}, "twice"),
+        # The last of 180.
+        ({"policies": [f"cyclic:pages={n}" for n in range(1, 180)] + ["cyclic:pags=180"]}, "no option `pags`"),
         ({"page": "3K"}, "no pages of 3 KiB"),
         ({"page": 4096}, "page is a text"),
         ({"coverage": 101}, "101"),

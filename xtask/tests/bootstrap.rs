@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const TOOLS: [&str; 22] = [
+const TOOLS: [&str; 24] = [
     "chromium",
     "gcc",
     "g++",
@@ -29,6 +29,8 @@ const TOOLS: [&str; 22] = [
     "shellcheck",
     "node",
     "npm",
+    "mpirun",
+    "mpicc",
 ];
 const NEW_CARGO: &str = "echo 'cargo 1.89.0 (abc 2025-08-01)'";
 const OLD_CARGO: &str = "echo 'cargo 1.63.0'";

@@ -16,6 +16,7 @@ mod rec;
 mod record;
 mod run;
 pub(crate) mod show;
+mod summary;
 mod top;
 mod view;
 

@@ -102,6 +102,16 @@ pub fn remedy(output: &str, language: &str) -> String {
     if output.contains("No CMAKE_C_COMPILER") || output.contains("cannot run the compiler 'gcc'") {
         return install("gcc make", "gcc make");
     }
+    // CMake before 3.13 takes '-S' for nothing, and looks for the sources in the build folder.
+    if output.contains("does not appear to contain CMakeLists.txt") || output.contains("CMake 3.16 or higher")
+    {
+        return "this CMake is too old: kernels take CMake 3.16 or later (RHEL 8: dnf install cmake; with pip: pip install cmake)".into();
+    }
+    if output.contains("tsan-instrument-func-entry-exit") {
+        return "this GCC is too old to record with: homenode-cc takes GCC 11 or later (RHEL 8: dnf install gcc-toolset-13); \
+                HOMENODE_CC names a compiler"
+            .into();
+    }
     if output.contains("CMAKE_MAKE_PROGRAM") {
         return install("make", "make");
     }
@@ -370,6 +380,10 @@ mod tests {
         assert!(remedy("Could NOT find OpenMP_C (missing: …)", "C").contains("libgomp"));
         assert!(remedy("-- No Fortran compiler: nas-mg is left out", "Fortran").contains("gfortran"));
         assert!(remedy("-- No Fortran compiler: nas-mg is left out\nmain.c: error", "C").contains("log"));
+        let old = "CMake Error: The source directory \"/b\" does not appear to contain CMakeLists.txt.";
+        assert!(remedy(old, "C").contains("CMake 3.16 or later"));
+        let old = "cc1: error: invalid --param name 'tsan-instrument-func-entry-exit'";
+        assert!(remedy(old, "C").contains("GCC 11 or later"));
         assert!(remedy("", "C").contains("log"));
     }
 

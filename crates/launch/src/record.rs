@@ -23,7 +23,7 @@ use homenode_error::Result;
 use homenode_log::recording::{Ended, Meta, Recording};
 use homenode_task::Task;
 
-use crate::program;
+use crate::{program, rank};
 use directory::Target;
 use finish::Summary;
 
@@ -175,6 +175,7 @@ fn meta(spec: &RecordSpec, environment: &BTreeMap<String, String>) -> Meta {
         command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
         environment: environment.clone(),
         filter_lines: spec.filter_lines,
+        rank: rank::member(),
         ended: None,
     }
 }

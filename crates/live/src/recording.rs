@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use homenode_dataset::{Basis, Ended, Kind, Meta, Writer};
 use homenode_error::{Context, Result};
 use homenode_launch::child::Ran;
+use homenode_launch::rank;
 use homenode_launch::record::directory::{self, Target};
 use homenode_observed::{STREAMS, Summary};
 
@@ -30,7 +31,10 @@ impl Recording {
         fs::DirBuilder::new().mode(0o700).create(&streams).context(failed)?;
         // The program may change its folder.
         let streams = fs::canonicalize(streams).context(failed)?;
-        let meta = Meta { machine: host(), ..Meta::new(kind, Basis::Presence, command) };
+        let mut meta = Meta { machine: host(), ..Meta::new(kind, Basis::Presence, command) };
+        if let Some(member) = rank::member() {
+            (meta.host, meta.job, meta.rank) = (member.host, member.job, Some(member.rank));
+        }
         let writer = Writer::create(&folder, meta).context(failed)?;
         Ok(Self { writer, streams })
     }

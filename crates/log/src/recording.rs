@@ -61,8 +61,24 @@ pub struct Meta {
     pub environment: BTreeMap<String, String>,
     /// Lines of the recorder's filter; 0: none.
     pub filter_lines: u32,
+    /// The rank of a job that the program was, if a launcher of jobs started it as one of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<RankOf>,
     /// How it ended; absent while it runs, and for ever if the machine went down.
     pub ended: Option<Ended>,
+}
+
+/// A rank of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankOf {
+    /// Its number, from 0 on.
+    pub rank: u32,
+    /// The job, as its launcher calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// Name of the machine that the rank ran on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 /// How a recorded program ended.
@@ -393,6 +409,7 @@ impl Recording {
             command: Vec::new(),
             environment: BTreeMap::new(),
             filter_lines: header.filter_lines,
+            rank: None,
             ended: None,
         };
         let (text, why) = match unread {
@@ -622,6 +639,7 @@ mod tests {
             command: vec!["./app".into(), "-n \"7\"".into()],
             environment: [("OMP_NUM_THREADS".into(), "4".into())].into(),
             filter_lines: 512,
+            rank: Some(RankOf { rank: 3, job: Some("77.0".into()), host: None }),
             ended: Some(Ended { status: Some(0), signal: None, elapsed_ns: 9, io_wait_ns: None }),
         }
     }

@@ -69,6 +69,10 @@ impl Simulated<'_> {
     pub fn meta(&self) -> Meta {
         let mut meta = Meta::new(Kind::Simulated, self.basis(), self.recording.meta.command.clone());
         meta.environment = self.recording.meta.environment.clone();
+        if let Some(member) = &self.recording.meta.rank {
+            (meta.host, meta.job) = (member.host.clone(), member.job.clone());
+            meta.rank = Some(member.rank);
+        }
         meta.machine.clone_from(&self.machine.name);
         meta.policy = Some(self.policy.to_owned());
         meta.source = format!("recorded accesses ({}) and modelled caches", self.recording.meta.kind);

@@ -51,11 +51,25 @@ def _run(command: List[str], folder: Optional[str] = None) -> Tuple[int, str, st
     return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 
 
+def _elsewhere(*paths: str) -> Optional[str]:
+    """Why this worker cannot work on a task: it does not see one of these paths."""
+    for path in paths:
+        if not os.path.exists(path):
+            return (
+                f"the worker on {socket.gethostname()} does not see {path}: the folder of the sweep, its recordings and "
+                "the command must be on a file system that all workers share"
+            )
+    return None
+
+
 def record(task: Recording) -> Optional[str]:
     """Records a program into its target; what went wrong, or ``None``."""
     target, program = Path(task.target), task.program
     if target.is_dir():
         return None
+    unseen = _elsewhere(task.homenode, str(target.parent))
+    if unseen is not None:
+        return unseen
     part = target.with_name(f"{target.name}.part-{socket.gethostname()}-{os.getpid()}")
     shutil.rmtree(part, ignore_errors=True)
     command = [task.homenode, "record", "--quiet", "--on", "host", "--output", str(part.absolute())]
@@ -78,6 +92,9 @@ def record(task: Recording) -> Optional[str]:
 
 def simulate(task: Simulation) -> List[Dict[str, Any]]:
     """The results of a simulation, one for each policy: values, or ``error``."""
+    unseen = _elsewhere(task.homenode, task.recording)
+    if unseen is not None:
+        return [{"error": unseen} for _ in task.policies]
     try:
         status, out, said = _run(_command_line(task, task.policies))
     except OSError as e:

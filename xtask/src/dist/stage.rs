@@ -52,9 +52,13 @@ pub fn make(version: &str, built: &str) -> Result<Stage, String> {
     for name in ["README.md", "CHANGELOG.md", "LICENSE", "LICENSE-MIT", "LICENSE-APACHE"] {
         write(&doc.join(name), text_of(&root().join(name))?)?;
     }
-    for page in files(&root().join("docs"))?.iter().filter(|p| p.extension().is_some_and(|x| x == "md")) {
-        let name = page.file_name().unwrap_or_default();
-        write(&doc.join("docs").join(name), text_of(page)?)?;
+    // Pages of the one folder link those of the other.
+    for folder in ["docs", "results"] {
+        let pages = files(&root().join(folder))?;
+        for page in pages.iter().filter(|p| p.extension().is_some_and(|x| x == "md" || x == "csv")) {
+            let name = page.file_name().unwrap_or_default();
+            write(&doc.join(folder).join(name), text_of(page)?)?;
+        }
     }
     bring(&stage.folder)?;
     eprintln!("homenode {version} staged in {}", stage.folder.display());

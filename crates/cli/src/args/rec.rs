@@ -106,19 +106,25 @@ pub enum RecCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Put recordings of several ranks into one
+    /// Put recordings of several ranks into one, or their parts of a summary
     ///
     /// Each keeps its rank; one that says none gets the next free one, in the order of the command
     /// line. Numbers of objects, regions, intervals, threads and processes differ between ranks
     /// afterwards; an object's id does not.
+    ///
+    /// The files in FILE.parts are what the ranks of a job left for 'run --summary FILE'. The last
+    /// rank makes the summary; this command makes one of the parts that are there.
     #[command(after_help = MERGE_EXAMPLES)]
     Merge {
-        /// The recordings
+        /// The recordings, or the parts
         #[arg(value_name = "REC", required = true)]
         recordings: Vec<PathBuf>,
-        /// The recording to make
+        /// The recording to make, or the summary
         #[arg(short = 'o', long = "output", value_name = "REC")]
         to: PathBuf,
+        /// Write the summary as a JSON object with schema and version
+        #[arg(long)]
+        json: bool,
         /// Show no progress
         #[arg(short, long)]
         quiet: bool,

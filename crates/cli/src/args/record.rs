@@ -60,7 +60,7 @@ pub struct RecordArgs {
     /// each page
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
     pub pretend_nodes: Option<u16>,
-    /// Write the report to FILE instead of stderr
+    /// Write the report to FILE instead of stderr. The ranks of a job write one FILE
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
     /// Print problems only

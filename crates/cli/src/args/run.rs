@@ -27,8 +27,8 @@ Examples:
       dynamic loops: block, cyclic or replayed, whichever is fastest
   homenode run --pretend-nodes 2 kernel:heat -- --init serial
       try all of it on a machine with one node
-  srun homenode run --summary report.%r -- ./app
-      ranks of a job: homenode stands next to the program
+  srun homenode run --summary report.txt -- ./app
+      ranks of a job: one report of all, with a row for each rank
 
 The program need not be built anew. Its output stays as it is. homenode reports \
 on stderr and ends with the program's status.
@@ -98,7 +98,9 @@ pub struct LiveArgs {
     /// pays
     #[arg(long)]
     pub force: bool,
-    /// Write the report to FILE instead of stderr. %p becomes homenode's process id, %r its rank
+    /// Write the report to FILE instead of stderr. The ranks of a job write one FILE, on a file
+    /// system that all of them see. %p becomes homenode's process id, %r its rank: then each rank
+    /// writes its own
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
     /// Print the report as a JSON object with schema and version

@@ -31,7 +31,7 @@ impl RecArgs {
             RecCommand::Export { recording, to, force, quiet, output, .. } => {
                 export::run(&recording, &to, force, quiet, &output)
             }
-            RecCommand::Merge { recordings, to, quiet } => merge::run(&recordings, &to, quiet),
+            RecCommand::Merge { recordings, to, json, quiet } => merge::run(&recordings, &to, json, quiet),
             RecCommand::Upgrade { recordings, to, output } => {
                 upgrade::run(&recordings, to.as_deref(), &output)
             }

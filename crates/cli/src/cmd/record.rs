@@ -8,15 +8,16 @@ pub(super) use lab::modelled;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
 
 use homenode_error::{Context, Error, Result};
+use homenode_job::part::Part;
 use homenode_kernels::{Kernel, Variant};
 use homenode_launch::program::{find, refuse_unrecordable};
 use homenode_launch::rank::own_path;
 use homenode_launch::record::directory::Target;
 use homenode_launch::record::{self, RecordSpec, Streams, Way, finish};
 
+use super::summary::{Form, Summary};
 use crate::args::record::{Filter, On, RecordArgs};
 use crate::args::subject::{RunArgs, Subject, not_a_program};
 use crate::exit::Exit;
@@ -26,19 +27,20 @@ use crate::task::Terminal;
 impl RecordArgs {
     pub(super) fn run(mut self) -> Result<Exit> {
         self.check()?;
-        self.summary = self.summary.as_deref().map(own_path);
-        if let Some(summary) = &self.summary {
-            // Better known now than after an hour.
-            fs::File::create(summary)
-                .context(|| format!("cannot write the summary {}", summary.display()))?;
+        if self.on == Some(On::Lab) {
+            self.summary = self.summary.as_deref().map(own_path);
+            if let Some(summary) = &self.summary {
+                // Better known now than after an hour.
+                fs::File::create(summary)
+                    .context(|| format!("cannot write the summary {}", summary.display()))?;
+            }
+            return self.on_lab();
         }
-        let subject = match self.on {
-            Some(On::Lab) => return self.on_lab(),
-            _ => self.subject()?,
-        };
+        let mut summary = Summary::open(self.summary.as_deref())?;
+        let subject = self.subject()?;
         let on = self.on.map_or_else(|| self.best(&subject), Ok)?;
         if on == On::Live {
-            return self.live(subject);
+            return self.live(subject, summary);
         }
         let way = if on == On::Emulator { Way::Emulated } else { Way::Instrumented };
         let (program, args, stem) = program(subject, &self.run, way)?;
@@ -46,27 +48,22 @@ impl RecordArgs {
             Some(path) => Target::Path { path: own_path(&path), force: self.force },
             None => Target::Free(record::stem(&stem)),
         };
-        let recorded = record::record(
-            &RecordSpec {
-                program,
-                args,
-                target,
-                filter_lines: self.filter.lines(),
-                threads: self.run.threads,
-                way,
-                streams: Streams::Inherit,
-            },
-            &Terminal::default(),
-        )?;
+        let spec = RecordSpec {
+            program,
+            args,
+            target,
+            filter_lines: self.filter.lines(),
+            threads: self.run.threads,
+            way,
+            streams: Streams::Inherit,
+        };
+        summary.starts();
+        let recorded = record::record(&spec, &Terminal::default())?;
         let report = finish::report(&recorded, self.quiet);
-        match &self.summary {
-            None => drop(std::io::stderr().write_all(report.as_bytes())),
-            Some(path) => {
-                if let Err(e) = fs::write(path, &report) {
-                    say(format_args!("cannot write the summary {}: {e}", path.display()));
-                }
-            }
-        }
+        summary.write(&report, Form::TEXT, |rank, place| Part {
+            recording: Some(recorded.recording.path.display().to_string()),
+            ..Part::new(rank, place, spec.command(), recorded.status, recorded.elapsed)
+        });
         Ok(Exit::of_program(recorded.status))
     }
 }

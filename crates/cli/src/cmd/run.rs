@@ -2,14 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
-use std::fs;
-use std::io::Write as _;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 use homenode_dataset::Kind;
-use homenode_error::{Context, Error, Result};
+use homenode_error::{Error, Result};
+use homenode_job::part::{Measured, Part};
 use homenode_kernels::{Kernel, Variant};
 use homenode_launch::loadable::refuse_launcher;
 use homenode_launch::program::find;
@@ -28,6 +27,7 @@ use homenode_view::browser;
 use homenode_view::live::{Follow, Watching};
 use homenode_wire::facts::Arming;
 
+use super::summary::{Form, Summary};
 use super::view::listen;
 use crate::args::run::LiveArgs;
 use crate::args::subject::{Subject, not_a_program};
@@ -68,11 +68,7 @@ impl LiveArgs {
             Some(_) => RunPolicy { spec: "first-touch".into(), arming: Arming::Asked },
             None => RunPolicy::of(&self.policy)?,
         };
-        let summary = self.summary.as_deref().map(own_path);
-        if let Some(path) = &summary {
-            // Better known now than after an hour.
-            fs::File::create(path).context(|| format!("cannot write the summary {}", path.display()))?;
-        }
+        let mut summary = Summary::open(self.summary.as_deref())?;
         let (program, args) = self.program(subject)?;
         refuse_launcher(&program, &args)?;
         let path = find(&program)?;
@@ -96,6 +92,7 @@ impl LiveArgs {
         if let (Some(showing), Some(recording)) = (&mut showing, &recording) {
             showing.begin(recording.path(), &words(&program, &args), &live.before, &mut command)?;
         }
+        summary.starts();
         let ran = child::run(command, &program, &path, &Terminal::default());
         showing.iter_mut().for_each(|s| s.ended());
         let ran = match ran {
@@ -114,22 +111,27 @@ impl LiveArgs {
             }
         }
         let policy = self.policy_name();
-        let mut text = live.report(&policy, &words(&program, &args), ran.elapsed, |r| self.shown(r));
+        let command = words(&program, &args);
+        let (mut text, measured, report) = live.report(&policy, &command, ran.elapsed, |r| {
+            (self.shown(r), Measured::of(r.processes), summary.is_of_job().then(|| r.json()))
+        });
+        let mut kept = None;
         if let Some(recording) = recording {
             let (path, _) = recording.finish(&ran, |meta| live.complete(&policy, meta))?;
             showing.iter_mut().for_each(|s| s.complete(&path));
+            kept = self.record.is_some().then(|| path.display().to_string());
             if !self.json && self.record.is_some() {
                 let _ = writeln!(text, "  recorded   {0}: homenode show {0}", shown(&path));
             }
         }
-        match summary {
-            _ if self.quiet && self.summary.is_none() => {}
-            None => drop(std::io::stderr().write_all(text.as_bytes())),
-            Some(path) => {
-                if let Err(e) = fs::write(&path, &text) {
-                    say(format_args!("cannot write the summary {}: {e}", path.display()));
-                }
-            }
+        if !self.quiet || self.summary.is_some() {
+            let form = Form { json: self.json, verbose: self.verbose };
+            summary.write(&text, form, |rank, place| Part {
+                measured,
+                recording: kept,
+                report,
+                ..Part::new(rank, place, command, ran.status, ran.elapsed)
+            });
         }
         if let Some(page) = page {
             let task = Terminal::watching(self.quiet)?;
@@ -163,7 +165,7 @@ impl LiveArgs {
         self.plan.as_ref().map_or_else(|| self.policy.clone(), |path| format!("plan {}", path.display()))
     }
 
-    /// The report as asked for.
+    /// The report as asked for; a terminal's width matters on a terminal alone.
     fn shown(&self, report: &Report<'_>) -> String {
         match (self.json, self.verbose) {
             (true, _) => format!("{:#}\n", report.json()),

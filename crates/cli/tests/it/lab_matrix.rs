@@ -1,6 +1,6 @@
 //! `homenode run` on the lab's four nodes, against the best placement and beside Linux's NUMA
 //! balancing: four programs, each from three initial placements. Rows go to
-//! `target/live-matrix.csv`; `docs/live-matrix.csv` is a copy of the last.
+//! `target/live-matrix.csv`; `results/live-matrix.csv` is a copy of the last.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -14,6 +14,7 @@ mod four_kinds;
 #[path = "../../../report/tests/support/mod.rs"]
 mod heat;
 mod hostile_recordings;
+mod job;
 mod kernel;
 mod kernel_work;
 mod killed;

@@ -117,6 +117,7 @@ fn one(path: &Path, zero: u64) -> Process {
         command: Vec::new(),
         environment: BTreeMap::new(),
         filter_lines: 0,
+        rank: None,
         ended: None,
     };
     let recording = Recording { path: path.to_owned(), meta, damage: None };

@@ -176,6 +176,7 @@ mod tests {
             command: vec![],
             environment: BTreeMap::new(),
             filter_lines: 0,
+            rank: None,
             ended: None,
         }
     }

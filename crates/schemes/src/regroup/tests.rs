@@ -22,6 +22,7 @@ fn meta() -> Meta {
         command: vec!["test".into()],
         environment: BTreeMap::new(),
         filter_lines: 0,
+        rank: None,
         ended: None,
     }
 }

@@ -1,17 +1,28 @@
 //! `homenode rec merge`.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use homenode_dataset::merge::{MergeError, merge, size};
-use homenode_error::{Error, Failure, Result};
+use homenode_error::{Context, Error, Failure, Result};
+use homenode_job::part::Part;
+use homenode_job::summary::Job;
 use homenode_task::Task as _;
 
+use super::super::summary::{self, Form};
 use crate::exit::Exit;
 use crate::open::{Simulation, open};
 use crate::output::say;
 use crate::task::Terminal;
 
-pub(super) fn run(recordings: &[PathBuf], to: &Path, quiet: bool) -> Result<Exit> {
+pub(super) fn run(recordings: &[PathBuf], to: &Path, json: bool, quiet: bool) -> Result<Exit> {
+    if recordings.iter().all(|path| Part::is_at(path)) {
+        return parts(recordings, to, json, quiet);
+    }
+    if json {
+        return Err(Error::usage("--json is for the summary of a job: a merged recording is a folder")
+            .hint("'homenode show --json' prints what a recording has"));
+    }
     let task = Terminal::watching(quiet)?;
     let mut sets = Vec::new();
     let mut whole = true;
@@ -34,6 +45,19 @@ pub(super) fn run(recordings: &[PathBuf], to: &Path, quiet: bool) -> Result<Exit
         say(format_args!("{} recordings are merged in {}", sets.len(), to.display()));
     }
     Ok(if whole { Exit::Done } else { Exit::Partial })
+}
+
+/// The summary of a job from the parts that its ranks left.
+fn parts(paths: &[PathBuf], to: &Path, json: bool, quiet: bool) -> Result<Exit> {
+    let all: Result<Vec<Part>> = paths.iter().map(|path| Part::read(path)).collect();
+    let job = Job::of(all?)?;
+    let text = summary::job(&job, Form { json, verbose: false })?;
+    fs::write(to, text).context(|| format!("cannot write the summary {}", to.display()))?;
+    job.table().warnings().iter().for_each(say);
+    if !quiet {
+        say(format_args!("the parts of {} ranks are merged in {}", paths.len(), to.display()));
+    }
+    Ok(if job.is_whole() { Exit::Done } else { Exit::Partial })
 }
 
 fn cannot(to: &Path, error: &MergeError) -> Error {

@@ -3,14 +3,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
-use std::fs;
-use std::io::Write as _;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use homenode_dataset::Kind;
 use homenode_error::{Error as CliError, Result};
+use homenode_job::part::Part;
 use homenode_kernels::{Kernel, Variant};
 use homenode_launch::child::{self, Ran};
 use homenode_launch::loadable::{Loadable, loadable, refuse_launcher};
@@ -28,10 +27,10 @@ use homenode_runtime::watch::Wanted;
 use homenode_wire::facts::Arming;
 use homenode_wire::live::Says;
 
+use super::super::summary::{Form, Summary as Report};
 use crate::args::record::RecordArgs;
 use crate::args::subject::Subject;
 use crate::exit::Exit;
-use crate::output::say;
 use crate::task::Terminal;
 
 /// What homenode may spend on a recording: nothing is moved that would have to pay.
@@ -52,7 +51,7 @@ pub(super) fn possible(path: &Path, pretend: Option<u16>) -> std::result::Result
 }
 
 impl RecordArgs {
-    pub(super) fn live(self, subject: Subject) -> Result<Exit> {
+    pub(super) fn live(self, subject: Subject, mut reported: Report) -> Result<Exit> {
         let (program, args, stem) = self.of_live(subject)?;
         refuse_launcher(&program, &args).map_err(|mut e| {
             e.hint = e.hint.map(|h| h.replace("homenode run", "homenode record"));
@@ -76,6 +75,7 @@ impl RecordArgs {
         let mut live = RunFolder::new()?;
         let recording = Recording::make(&target, Kind::Live, words(&program, &args))?;
         live.prepare(&self.asked(recording.streams().to_owned()), &path, &mut command)?;
+        reported.starts();
         let ran = child::run(command, &program, &path, &Terminal::default());
         let Ok(ran) = ran else {
             recording.discard();
@@ -84,14 +84,10 @@ impl RecordArgs {
         let notes = std::mem::take(&mut live.before);
         let (path, summary) = recording.finish(&ran, |meta| meta.notes.extend(notes))?;
         let text = report(&path, &summary, &ran, self.quiet);
-        match &self.summary {
-            None => drop(std::io::stderr().write_all(text.as_bytes())),
-            Some(path) => {
-                if let Err(e) = fs::write(path, &text) {
-                    say(format_args!("cannot write the summary {}: {e}", path.display()));
-                }
-            }
-        }
+        reported.write(&text, Form::TEXT, |rank, place| Part {
+            recording: Some(path.display().to_string()),
+            ..Part::new(rank, place, words(&program, &args).join(" "), ran.status, ran.elapsed)
+        });
         Ok(Exit::of_program(ran.status))
     }
 
