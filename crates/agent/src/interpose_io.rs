@@ -9,6 +9,7 @@ use homenode_runtime::moving::{self, Span, signals};
 use crate::interpose::{buffers, front, span, text};
 use crate::interpose_descriptors::{bad_descriptor, between_own};
 use crate::interpose_fork::forked;
+use crate::interpose_limits;
 use crate::interpose_privileges::{by_number, by_prctl};
 use crate::kernel_calls;
 use crate::kernel_calls::table::MOST;
@@ -384,6 +385,7 @@ pub unsafe extern "C-unwind" fn syscall(
     type Real = unsafe extern "C-unwind" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
     let Some(f) = next!(syscall: Real) else { return -1 };
     by_number(number);
+    interpose_limits::by_number(number, [a, b, c]);
     let at = Span::new;
     let mut buffers = [Span::EMPTY; MOST];
     let (mut quiet, mut held, mut blocked) = (false, None, None);

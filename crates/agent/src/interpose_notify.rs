@@ -4,6 +4,7 @@
 //! start. A thread for a timer or a message queue begins with every signal blocked, and would die
 //! at an armed page. So the C library gets a function of homenode's in place of the program's. That
 //! function unblocks the two faults, takes a stack for handlers, and calls the program's function.
+//! Faults of the program's own, and signals sent to the thread, find the signals blocked.
 //!
 //! Threads for `aio_*` and `getaddrinfo_a` begin with no signal blocked, but the workers behind
 //! them block all signals. The workers read and write the program's requests directly, so requests
@@ -59,6 +60,7 @@ unsafe extern "C-unwind" fn called(work: *const Work) {
     if state::may_arm() {
         state::guarded(handler_stack::give);
     }
+    signals::hold(before);
     state::thread_begins();
     // SAFETY: `kept` made it; the program's function with its argument.
     unsafe {

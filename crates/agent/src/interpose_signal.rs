@@ -207,6 +207,7 @@ macro_rules! blocking {
             let Some(f) = next!($name: Real) else { return -1 };
             let mut copy = None;
             let flight = moving::publish(&[span(set, 1), span(old, 1)]);
+            let asked = set;
             let set = if how == libc::SIG_UNBLOCK {
                 set
             } else {
@@ -216,6 +217,10 @@ macro_rules! blocking {
             // SAFETY: the caller's arguments, but for what would be blocked.
             let result = unsafe { f(how, set, old) };
             moving::retire(flight);
+            if result == 0 {
+                // SAFETY: null or the caller's set.
+                unsafe { asked.as_ref() }.into_iter().for_each(|asked| signals::changed_mask(how, asked));
+            }
             result
         }
     )* };

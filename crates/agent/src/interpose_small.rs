@@ -83,11 +83,6 @@ buffers! {
     sysinfo(info: *mut libc::sysinfo) -> i32, [span(info, 1)];
     getrlimit(of: u32, limit: *mut libc::rlimit) -> i32, [span(limit, 1)];
     getrlimit64(of: u32, limit: *mut libc::rlimit) -> i32, [span(limit, 1)];
-    setrlimit(of: u32, limit: *const libc::rlimit) -> i32, [span(limit, 1)];
-    setrlimit64(of: u32, limit: *const libc::rlimit) -> i32, [span(limit, 1)];
-    prlimit(pid: i32, of: u32, new: *const libc::rlimit, old: *mut libc::rlimit) -> i32, [span(new, 1), span(old, 1)];
-    prlimit64(pid: i32, of: u32, new: *const libc::rlimit, old: *mut libc::rlimit) -> i32,
-        [span(new, 1), span(old, 1)];
     mincore(at: *mut c_void, n: usize, out: *mut u8) -> i32, [span(out, n.div_ceil(4096))];
 }
 

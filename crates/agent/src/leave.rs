@@ -2,9 +2,9 @@
 //!
 //! A program can do some things only in a process without other threads; beside a thread of
 //! homenode's they would fail or hang. Its first thread ends and the others go on, it changes its
-//! user or its name spaces, or it gives up privileges. Before such a call, homenode puts all memory
-//! in place, writes the report, and ends its own threads. Afterwards the program runs as without
-//! homenode.
+//! user or its name spaces, it gives up privileges, or it limits its memory. Before such a call,
+//! homenode puts all memory in place, writes the report, and ends its own threads. Afterwards the
+//! program runs as without homenode.
 
 use std::ffi::c_void;
 
@@ -29,6 +29,11 @@ pub fn leave_if_threads() {
     if own_threads::any() {
         leave("the program changed its privileges");
     }
+}
+
+/// The program is about to lower a limit of its memory.
+pub fn leave_for_limit() {
+    leave("the program limited its memory");
 }
 
 /// Whether the calling thread is the process's first. (`gettid` of the C library is younger than

@@ -43,6 +43,7 @@ mod interpose_context;
 mod interpose_descriptors;
 mod interpose_fork;
 mod interpose_io;
+mod interpose_limits;
 mod interpose_loader;
 mod interpose_memory;
 mod interpose_more;

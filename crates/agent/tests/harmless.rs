@@ -11,6 +11,11 @@ use homenode_model::{Bytes, Ns};
 use homenode_wire::facts::{Arming, Budget};
 use homenode_wire::settings::{self, Machine, Settings, Wanted};
 
+#[path = "harmless/calls.rs"]
+mod calls;
+#[path = "harmless/product.rs"]
+mod product;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -47,101 +52,13 @@ fn compile(name: &str, folder: &Path) -> PathBuf {
     out
 }
 
-/// The front end's own table.
-#[path = "../src/kernel_calls/table.rs"]
-#[allow(dead_code)]
-mod table;
-
-/// Calls that would change this machine, wait, end somebody or make it hard to go on.
-const NOT_TRIED: &[&str] = &[
-    "acct",
-    "chroot",
-    "exit",
-    "exit_group",
-    "kill",
-    "mount",
-    "msgrcv",
-    "msgsnd",
-    "pause",
-    "personality",
-    "pivot_root",
-    "prlimit64",
-    "rt_sigqueueinfo",
-    "rt_tgsigqueueinfo",
-    "pidfd_send_signal",
-    "rt_sigaction",
-    "setdomainname",
-    "sethostname",
-    "setrlimit",
-    "settimeofday",
-    "swapoff",
-    "swapon",
-    "syslog",
-    "umount2",
-    "vhangup",
-    "wait4",
-    "waitid",
-    "clock_settime",
-    "setgroups",
-];
-
-/// Functions of the C library, an argument each: p a pointer, n a small number, f a descriptor, 0 a
-/// zero.
-const FUNCTIONS: &str = "
-    read:fpn write:fpn pread:fpn0 pwrite:fpn0 recv:fpn0 send:fpn0 recvfrom:fpn0pp getrandom:pn0 getcwd:pn poll:p00
-    epoll_wait:fpn0 epoll_pwait:fpn0p epoll_pwait2:fpnpp accept:fpp accept4:fpp0 getsockname:fpp getpeername:fpp connect:fpn bind:fpn
-    getsockopt:f00pp setsockopt:f00pn socketpair:000p pipe:p pipe2:p0 epoll_ctl:f00p copy_file_range:fp0pn0 splice:fp0pn0
-    sendfile:f0pn getdents64:fpn getentropy:pn sched_getaffinity:0np sched_setaffinity:0np sched_getparam:0p sched_setparam:0p
-    getgroups:np getrusage:0p times:p uname:p sysinfo:p getrlimit:0p prlimit:000p mincore:0np nanosleep:pp clock_nanosleep:00pp
-    clock_getres:0p clock_gettime:0p getitimer:0p timerfd_gettime:fp timerfd_settime:f0pp sigpending:p sigtimedwait:ppp
-    mq_getattr:fp mq_setattr:fpp adjtimex:p clock_adjtime:0p signalfd:fp0 eventfd_read:fp ttyname_r:fpn ptsname_r:fpn capget:pp
-    stat:pp lstat:pp fstat:fp fstatat:fpp0 statx:fp00p statfs:pp fstatfs:fp statvfs:pp fstatvfs:fp access:p0 faccessat:fp00
-    readlink:ppn readlinkat:fppn unlink:p unlinkat:fp0 truncate:p0 rmdir:p chdir:p mkdir:p0 mkdirat:fp0 chmod:p0 chown:p00 lchown:p00
-    rename:pp link:pp symlink:pp renameat:fpfp linkat:fpfp0 symlinkat:pfp remove:p creat:p0 mkfifo:p0 mknod:p00 open:p0 openat:fp0
-    utime:pp utimes:pp lutimes:pp futimes:fp futimens:fp utimensat:fpp0 getxattr:pppn lgetxattr:pppn fgetxattr:fppn setxattr:pppn0
-    fsetxattr:fppn0 listxattr:ppn flistxattr:fpn removexattr:pp inotify_add_watch:fp0 name_to_handle_at:fppp0
-    open_by_handle_at:fp0 memfd_create:p0 getresuid:ppp getresgid:ppp gethostname:pn getdomainname:pn setmntent:pp opendir:p
-    fopen:pp realpath:pp canonicalize_file_name:p mkstemp:p mkdtemp:p mktemp:p scandir:pp00 ftw:p0n nftw:p0n0 glob:p00p
-    fanotify_mark:f00fp getdirentries:fpnp statfs64:pp statvfs64:pp fstatvfs64:fp sem_unlink:p shm_unlink:p adjtime:0p
-    get_mempolicy:pp0 sched_rr_get_interval:0p thrd_sleep:pp ioctl:f0p fcntl:f0p readv:fp0 writev:fp0 preadv:fp00 pwritev:fp00
-    preadv2:fp000 sched_setscheduler:00p timespec_get:p0 gettimeofday:p0 aio_suspend:p0p mq_open:p0 pthread_getname_np:0
-";
-
-/// The calls, as the program reads them.
-fn calls() -> String {
-    use std::fmt::Write;
-    let mut text = String::new();
-    for call in table::CALLS.iter().filter(|c| !c.pointers.is_empty() && !NOT_TRIED.contains(&c.name)) {
-        let mut how = ['0'; 6];
-        for (at, size) in call.pointers {
-            how[*at] = 'p';
-            match size {
-                table::Size::Each(count, _) | table::Size::Bits(count) => how[*count] = 'n',
-                _ => {}
-            }
-        }
-        // What comes first and is no pointer is a descriptor where there can be one.
-        if how[0] == '0' {
-            how[0] = 'f';
-        }
-        // poll: a number that fits, for a time that does.
-        let how: String = how.iter().collect();
-        writeln!(text, "{{\"{}\", {}, \"{how}\"}},", call.name, call.number).unwrap();
-    }
-    for function in FUNCTIONS.split_whitespace() {
-        let (name, how) = function.split_once(':').unwrap();
-        writeln!(text, "{{\"{name}\", -1, \"{how}\"}},").unwrap();
-    }
-    text
-}
-
 #[test]
 fn no_call_fails_for_armed_memory() {
     if library().is_none() {
         return println!("skipped: libhomenode.so is not built");
     }
     let folder = folder("efault");
-    std::fs::write(folder.join("calls.inc"), calls()).unwrap();
+    std::fs::write(folder.join("calls.inc"), calls::text()).unwrap();
     let program = compile("efault", &folder);
     let different = differences(&program, &[], &folder, &[ARMED, BLOCKS]);
     assert!(different.is_empty(), "{}", different.join("\n"));
@@ -286,6 +203,20 @@ fn privileges_change_as_without_homenode() {
     let all = [DEFAULT, ARMED, BLOCKS, WRITES, RECORDED];
     let different: Vec<String> =
         ways.iter().flat_map(|way| differences(&program, &[way], &folder, &all)).collect();
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+/// Behind `chroot` nobody can read /proc, from one moment to the next. All pages come back.
+#[test]
+fn a_program_that_leaves_proc_behind_keeps_all_of_its_memory() {
+    if library().is_none() {
+        return println!("skipped: libhomenode.so is not built");
+    }
+    let folder = folder("prisoner");
+    let program = compile("rights", &folder);
+    // What is lost depends on the moment of the call.
+    let different: Vec<String> =
+        (0..8).flat_map(|_| differences(&program, &["alone/prisoner"], &folder, &[ARMED])).collect();
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 

@@ -339,10 +339,7 @@ impl Arming<'_> {
             })
         };
         let (most, last) = (Span { end: span.end - PAGE, ..span }, Span { start: span.end - PAGE, ..span });
-        let mut entry = [maps::PageEntry(0)];
-        // The last one may never have left (see `leave_mapping`).
-        let known = maps::page_entries(last.start, &mut entry).is_ok();
-        let left = known && !entry[0].present() && !entry[0].swapped();
+        let left = has_left(last);
         for part in [most, last] {
             if !part.is_empty() && (part == most || left) {
                 let _ = back(part);
@@ -433,6 +430,27 @@ fn each_run(block: Block, chosen: Pages, marked: Pages, mut f: impl FnMut(Span, 
             (Some(x), None) => f(x, true),
         }
     }
+}
+
+/// Whether a page of the program's, whose block is claimed, lies in its shadow. It may never have
+/// left (see [`leave_mapping`]).
+fn has_left(page: Span) -> bool {
+    let mut entry = [maps::PageEntry(0)];
+    if maps::page_entries(page.start, &mut entry).is_ok() {
+        return !entry[0].present() && !entry[0].swapped();
+    }
+    // The process cannot read /proc: it lies behind `chroot`, for instance. A page that has not
+    // left has an empty shadow, which reads as zeros. A page of zeros need not come back: the
+    // program reads zeros where no page is.
+    let shadow = Span::new(table::shadow(page.start), PAGE);
+    let words = (shadow.start..shadow.end).step_by(size_of::<u64>());
+    // SAFETY: the shadow is mapped, and belongs to whoever has claimed the block.
+    let has_contents = words.into_iter().any(|at| unsafe { (at as *const u64).read_volatile() } != 0);
+    if !has_contents {
+        // SAFETY: the same; there is nothing in it.
+        let _ = unsafe { memory::discard(shadow) };
+    }
+    has_contents
 }
 
 /// The program has given the memory up, and homenode's own memory came to lie there.

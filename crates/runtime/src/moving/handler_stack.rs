@@ -123,6 +123,7 @@ impl Spare {
         OWNERS[self.place].store(call::thread_id(), Ordering::Release);
         // The maker may have left its message there.
         set_copying(false);
+        set_held(0);
         let now = in_use();
         if now.ss_flags & libc::SS_DISABLE != 0 {
             install(self.memory);
@@ -405,4 +406,23 @@ pub fn is_copying() -> bool {
     let own = own();
     // SAFETY: as above.
     !own.is_empty() && unsafe { (own.start as *const usize).read_volatile() } != 0
+}
+
+/// The word behind that of [`set_copying`].
+fn held_word() -> Option<*mut usize> {
+    let own = own();
+    (!own.is_empty()).then(|| (own.start as *mut usize).wrapping_add(1))
+}
+
+/// Keeps a number for the calling thread: see `signals::hold`. Nothing is kept for a thread without
+/// a stack.
+pub fn set_held(signals: usize) {
+    // SAFETY: as in `set_copying`.
+    held_word().into_iter().for_each(|word| unsafe { word.write_volatile(signals) });
+}
+
+/// The last value of [`set_held`].
+pub fn held() -> usize {
+    // SAFETY: as in `set_copying`.
+    held_word().map_or(0, |word| unsafe { word.read_volatile() })
 }

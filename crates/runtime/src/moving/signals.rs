@@ -91,7 +91,54 @@ pub fn admit_faults() -> Set {
 
 /// Restores the mask before [`admit_faults`].
 pub fn block_as(before: Set) {
+    handler_stack::set_held(0);
     replace_mask(before);
+}
+
+/// The calling thread, which has a stack for handlers, behaves as if it blocked those of the two
+/// faults that `before` blocks. A fault of the program's own ends it, and a signal that is sent to
+/// the thread waits.
+pub fn hold(before: Set) {
+    let blocked = OURS.iter().enumerate().filter(|(_, signal)| before.has(**signal));
+    handler_stack::set_held(blocked.map(|(n, _)| 1 << n).sum());
+}
+
+/// The calling thread has changed its mask by `how` and `set`: signals that it unblocks come.
+pub fn changed_mask(how: i32, set: &libc::sigset_t) {
+    if handler_stack::held() == 0 {
+        return;
+    }
+    // SAFETY: glibc's set begins with the kernel's 8 bytes.
+    let set = Set(unsafe { std::ptr::from_ref(set).cast::<u64>().read_unaligned() });
+    for (n, signal) in OURS.into_iter().enumerate() {
+        let (blocked, waits) = (1 << n, 1 << (n + OURS.len()));
+        let unblocks = match how {
+            libc::SIG_UNBLOCK => set.has(signal),
+            libc::SIG_SETMASK => !set.has(signal),
+            _ => false,
+        };
+        let held = handler_stack::held();
+        if unblocks && held & blocked != 0 {
+            handler_stack::set_held(held & !(blocked | waits));
+            if held & waits != 0 {
+                send_to_this_thread(signal);
+            }
+        }
+    }
+}
+
+/// Whether the calling thread holds the signal back. `sent`: it was sent to the thread, so it waits
+/// from now on.
+fn is_held(signal: i32, sent: bool) -> bool {
+    let Some(n) = OURS.iter().position(|s| *s == signal) else { return false };
+    let held = handler_stack::held();
+    if held & 1 << n == 0 {
+        return false;
+    }
+    if sent {
+        handler_stack::set_held(held | 1 << (n + OURS.len()));
+    }
+    true
 }
 
 /// Whether the kernel still has homenode's handlers. It does not if the program set its own by a
@@ -104,6 +151,8 @@ pub fn are_ours() -> bool {
 unsafe extern "C" fn entry(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     /// `BUS_ADRERR` and `SEGV_ACCERR` (include/uapi/asm-generic/siginfo.h).
     const FAULT: i32 = 2;
+    /// `SI_TKILL`.
+    const TO_THREAD: i32 = -6;
     // SAFETY: the kernel's own structure.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // Missing pages raise SIGBUS alone. An access that the program has forbidden must not be
@@ -115,7 +164,11 @@ unsafe extern "C" fn entry(signal: i32, info: *mut libc::siginfo_t, context: *mu
         return;
     }
     // SAFETY: the kernel's own structure.
-    let blocked = unsafe { mask_of(context.cast()) } & IN_HANDLER != 0;
+    let in_handler = unsafe { mask_of(context.cast()) } & IN_HANDLER != 0;
+    if code == TO_THREAD && is_held(signal, true) {
+        return;
+    }
+    let blocked = in_handler || is_held(signal, false);
     if code > 0 && (blocked || handler_stack::is_copying()) {
         // The kernel does the same if a thread has the signal blocked, or no stack left for a
         // frame.
@@ -302,10 +355,14 @@ fn die(signal: i32, sent: bool) {
     // SAFETY: the default needs nothing.
     let _ = unsafe { set_action(signal, &Action::default_action()) };
     if sent {
-        let (process, thread) = (std::process::id() as usize, call::thread_id() as usize);
-        // SAFETY: plain numbers.
-        unsafe { call::raw(libc::SYS_tgkill, [process, thread, signal as usize, 0, 0, 0]) };
+        send_to_this_thread(signal);
     }
+}
+
+fn send_to_this_thread(signal: i32) {
+    let (process, thread) = (std::process::id() as usize, call::thread_id() as usize);
+    // SAFETY: plain numbers.
+    unsafe { call::raw(libc::SYS_tgkill, [process, thread, signal as usize, 0, 0, 0]) };
 }
 
 /// Replaces `sigaction` for SIGBUS and SIGSEGV. Returns the program's action before; sets `new`, if
