@@ -6,12 +6,15 @@
  *                      those of the first time
  *   loops owners       who executed which iteration, in the first two executions of a loop
  *   loops named        as owners, of three loops at different places with one name for homenode
+ *   loops follow       a dynamic loop whose quarters go to the threads in descending order, then two
+ *                      static loops; prints who got each quarter of them, and the last value
  *   loops time N C     N executions of a loop of C iterations without work; prints nanoseconds a
  *                      chunk
  */
 #include <dlfcn.h>
 #include <limits.h>
 #include <omp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +91,41 @@ static void forms(void) {
     LOOP("chunk above the trip count", schedule(dynamic, 5000), int, 0, i < 10, i++, i, 10);
     LOOP("none", schedule(dynamic), int, 5, i < 5, i++, i, 0);
     LOOP("none, downwards", schedule(guided), unsigned long long, 5, i > 5, i--, i, 0);
+}
+
+/* One range a thread. clang calls the run-time for the bounds; GCC computes them by itself. */
+static void static_forms(void) {
+    LOOP("static int", schedule(static), int, 0, i < 1000, i++, i, 1000);
+    LOOP("static long", schedule(static), long, 0, i < 777, i++, i, 777);
+    LOOP("static unsigned", schedule(static), unsigned, 4000000000u, i < 4000000900u, i += 3, (i - 4000000000u) / 3, 300);
+    LOOP("static unsigned long", schedule(static), unsigned long long, ULLONG_MAX - 1000, i < ULLONG_MAX, i++,
+         i - (ULLONG_MAX - 1000), 1000);
+    LOOP("static downwards", schedule(static), int, 999, i >= 0, i--, 999 - i, 1000);
+    LOOP("static downwards by 3", schedule(static), long, 2000, i > -1000, i -= 3, (2000 - i) / 3, 1000);
+    LOOP("static huge steps", schedule(static), unsigned long long, 0, i < (1ull << 62) * 3, i += 1ull << 60, i >> 60, 12);
+    LOOP("static fewer than threads", schedule(static), int, 0, i < 3, i++, i, 3);
+    LOOP("static one", schedule(static), unsigned long long, 0, i < 1, i++, i, 1);
+    LOOP("static none", schedule(static), int, 5, i < 5, i++, i, 0);
+    LOOP("no schedule", , int, -500, i < 500, i++, i + 500, 1000);
+}
+
+/* Loops that rely on what OpenMP promises of static loops with one trip count in one region. */
+static void same_threads(void) {
+    static int owner[1000], other[1000];
+    int wrong = 0;
+    for (int n = 990; n < 1000; n++) {
+#pragma omp parallel reduction(+ : wrong)
+        {
+            int me = omp_get_thread_num();
+#pragma omp for schedule(static) nowait
+            for (int i = 0; i < n; i++) work(i), owner[i] = me;
+#pragma omp for schedule(dynamic, 9) nowait
+            for (int i = 0; i < n; i++) work(i), other[i] = me;
+#pragma omp for schedule(static) nowait
+            for (long i = n; i > 0; i--) wrong += owner[n - i] != me, hit(i - 1);
+        }
+        check("same threads", n, wrong);
+    }
 }
 
 static void of_the_programs_choice(void) {
@@ -258,6 +296,48 @@ static void owners_of(int *owner, int n) {
     }
 }
 
+/* Waits until a number that other threads change is `want`. */
+static void wait_for(int *number, int want) {
+    for (int now = want - 1; now != want; sched_yield()) {
+#pragma omp atomic read seq_cst
+        now = *number;
+    }
+}
+
+static void add_one(int *number) {
+#pragma omp atomic seq_cst
+    *number += 1;
+}
+
+/* With a team of four. The last thread takes the first quarter of the values, and so on. */
+static void quarters_downwards(void) {
+    int turn = 0;
+#pragma omp parallel
+    {
+        wait_for(&turn, 3 - omp_get_thread_num());
+#pragma omp for schedule(monotonic : dynamic, 100) nowait
+        for (int i = 0; i < 400; i++) {
+            if (i % 100 == 0) add_one(&turn), wait_for(&turn, 4);
+        }
+    }
+}
+
+static void follow(void) {
+    static int owner[400];
+    int last = -1, wrong = 0;
+    quarters_downwards();
+#pragma omp parallel reduction(+ : wrong)
+    {
+        int me = omp_get_thread_num();
+#pragma omp for schedule(static) nowait
+        for (int i = 0; i < 400; i++) owner[i] = me;
+#pragma omp for schedule(static) lastprivate(last)
+        for (int i = 10; i < 410; i++) wrong += owner[i - 10] != me, last = i;
+    }
+    for (int i = 0; i < 400; i++) wrong += owner[i] != owner[i / 100 * 100];
+    printf("%d %d %d %d, last %d, wrong %d\n", owner[0], owner[100], owner[200], owner[300], last, wrong);
+}
+
 /* Two loops elsewhere: one is named before its team begins, the other by all threads. */
 static void named_elsewhere(int *owner, int *inside, int n, int (*name)(unsigned)) {
     if (name) name(9);
@@ -276,6 +356,8 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "all")) {
         for (int round = 0; round < 3; round++) {
             forms();
+            static_forms();
+            same_threads();
             of_the_programs_choice();
             no_waiting(30);
             nested();
@@ -299,6 +381,8 @@ int main(int argc, char **argv) {
             owners_of(owner, n);
             for (int i = 0; i < n; i++) printf("%d%c", owner[i], i + 1 < n ? ' ' : '\n');
         }
+    } else if (!strcmp(what, "follow")) {
+        follow();
     } else if (!strcmp(what, "named")) {
         static int owner[3][400];
         int (*name)(unsigned);

@@ -59,6 +59,8 @@ mod loops;
 mod loops_code;
 mod loops_gomp;
 mod loops_kmpc;
+mod loops_static;
+mod loops_static_kmpc;
 mod modules;
 mod mover;
 mod next;

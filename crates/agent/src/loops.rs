@@ -25,12 +25,15 @@ use homenode_wire::facts::Facts;
 use homenode_wire::schedule::{self, Schedules};
 
 use crate::loops_code as code;
+use crate::loops_static::{Statics, Turn};
 use crate::state;
 
 /// The run asks for it, in this process: front ends look.
 static ASKED: AtomicBool = AtomicBool::new(false);
 /// Loops that start now are decided. Off after an error of homenode's own.
 static ON: AtomicBool = AtomicBool::new(false);
+/// Static loops are looked at.
+static FOLLOWS: AtomicBool = AtomicBool::new(false);
 /// This is a forked child: the other threads of its teams are the parent's.
 static FORKED: AtomicBool = AtomicBool::new(false);
 static BOOK: Mutex<Option<Book>> = Mutex::new(None);
@@ -53,6 +56,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[inline]
 pub fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
+}
+
+/// Whether the ranges of static loops may be exchanged.
+#[inline]
+pub fn static_asked() -> bool {
+    FOLLOWS.load(Ordering::Relaxed)
 }
 
 /// Whether loops that start now are decided; no more after the report.
@@ -85,6 +94,7 @@ pub fn start(settings: &Settings) {
     if MACHINE.set(machine).is_ok() {
         *locked(&BOOK) = Some(book);
         ASKED.store(true, Ordering::Relaxed);
+        FOLLOWS.store(Book::follows_data(asked.mode), Ordering::Relaxed);
         ON.store(true, Ordering::Release);
     }
 }
@@ -200,6 +210,7 @@ pub enum Known {
 pub struct Team {
     known: Known,
     open: Mutex<Vec<Open>>,
+    statics: Statics,
 }
 
 struct Open {
@@ -211,7 +222,7 @@ struct Open {
 impl Team {
     /// A team that has met no loop.
     pub const fn new(known: Known) -> Self {
-        Self { known, open: Mutex::new(Vec::new()) }
+        Self { known, open: Mutex::new(Vec::new()), statics: Statics::new() }
     }
 }
 
@@ -359,18 +370,7 @@ pub fn start_loop(ask: &Ask) -> Start {
     // What a cancelled loop has left.
     leave_loop(level, false);
     level.at = At::Nothing;
-    if level.team.is_null() || level.foreign > 0 || FORKED.load(Ordering::Relaxed) {
-        return Start::Theirs;
-    }
-    // SAFETY: who entered the team keeps it until all threads have left it.
-    let team = unsafe { &*level.team };
-    let (thread, threads) = match team.known {
-        Known::Told(threads) => (level.number, threads),
-        Known::Asked(numbers) => ((numbers.thread)() as u32, (numbers.threads)() as u32),
-    };
-    if threads < 2 || thread >= threads {
-        return Start::Theirs;
-    }
+    let Some((team, thread, threads)) = place(level) else { return Start::Theirs };
     let number = level.met;
     level.met += 1;
     let named = NEXT.take();
@@ -405,6 +405,56 @@ pub fn start_loop(ask: &Ask) -> Start {
     level.at = if execution.deal.is_some() { At::Dealt } else { At::Watched };
     level.execution = Arc::into_raw(execution);
     if level.at == At::Dealt { Start::Dealt } else { Start::Watched }
+}
+
+/// The team of a level, the thread's number and the number of threads; `None`: homenode leaves the
+/// loops there alone.
+fn place(level: &Level) -> Option<(&'static Team, u32, u32)> {
+    if level.team.is_null() || level.foreign > 0 || FORKED.load(Ordering::Relaxed) {
+        return None;
+    }
+    // SAFETY: who entered the team keeps it until all threads have left it, and no caller keeps the
+    // reference beyond one call of the run-time's.
+    let team = unsafe { &*level.team };
+    let (thread, threads) = match team.known {
+        Known::Told(threads) => (level.number, threads),
+        Known::Asked(numbers) => ((numbers.thread)() as u32, (numbers.threads)() as u32),
+    };
+    (threads >= 2 && thread < threads).then_some((team, thread, threads))
+}
+
+/// The thread starts a static loop, in which each thread gets one range. `theirs` asks the
+/// program's own run-time for the thread's range. Returns the range that the thread is to execute,
+/// if it is another one.
+pub fn start_static(site: usize, space: Space, theirs: impl FnOnce() -> Run) -> Option<Run> {
+    let Some((team, thread, threads)) = place(level()) else {
+        theirs();
+        return None;
+    };
+    let shape = Shape { site, space, chunk: 0, team: threads };
+    let Turn { range, row } = team.statics.begin(&shape, thread, || {
+        if !ON.load(Ordering::Acquire) || state::inside() {
+            return None;
+        }
+        let decided = state::guarded(|| Some(locked(&BOOK).as_mut()?.decide_static(&shape)));
+        if decided.is_none() {
+            ON.store(false, Ordering::Relaxed);
+        }
+        decided.flatten()
+    });
+    let own = theirs();
+    if let Some(record) = row {
+        let runs = if record { vec![own] } else { Vec::new() };
+        let all = team.statics.tell(&shape, Row { thread, node: node(), runs });
+        if let Some((shape, rows, taken)) = all {
+            state::guarded(|| {
+                if let Some(book) = locked(&BOOK).as_mut() {
+                    book.began_static(&shape, rows, taken);
+                }
+            });
+        }
+    }
+    range
 }
 
 /// The node that the thread runs on.

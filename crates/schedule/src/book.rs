@@ -11,6 +11,7 @@ use homenode_wire::schedule::{Dealt, KEPT, Kept, Mode, REFUSED};
 
 use crate::auto::{Auto, Candidate};
 use crate::deal::Deal;
+use crate::exchange;
 use crate::file::Imported;
 use crate::homes::Homes;
 use crate::queues::{Lists, Queues};
@@ -70,6 +71,15 @@ pub struct Row {
     pub runs: Vec<Run>,
 }
 
+/// How a static loop is executed this time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StaticDecision {
+    /// The number of the range that each thread gets; `None`: the program's own schedule.
+    pub ranges: Option<Arc<[u32]>>,
+    /// The ranges that the program's own schedule gives are wanted.
+    pub record: bool,
+}
+
 /// What an execution came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
@@ -100,6 +110,13 @@ struct Known {
     attempts: u32,
 }
 
+/// A static loop's exchange of ranges, and what it was made for.
+#[derive(Debug)]
+struct Exchange {
+    owners: Vec<Option<u16>>,
+    ranges: Option<Arc<[u32]>>,
+}
+
 /// The loops of a program.
 #[derive(Debug)]
 pub struct Book {
@@ -108,7 +125,12 @@ pub struct Book {
     shapes: BTreeMap<Shape, Known>,
     /// By site, threads and power of two of the trip count.
     autos: BTreeMap<(usize, u32, u32), Auto>,
-    /// Of the first recorded loop at a site.
+    /// The nodes of a team's threads as they were seen last, by the number of threads.
+    thread_nodes: BTreeMap<u32, Vec<Option<u16>>>,
+    /// By site, values and threads.
+    exchanges: BTreeMap<(usize, Space, u32), Exchange>,
+    /// Owners of values. An owner is a node, with `replay` a thread. Of the first recorded loop at a
+    /// site.
     of_site: BTreeMap<usize, Arc<Homes>>,
     /// Of the first recorded loop with these values.
     of_space: BTreeMap<Space, Arc<Homes>>,
@@ -130,6 +152,8 @@ impl Book {
             nodes,
             shapes: BTreeMap::new(),
             autos: BTreeMap::new(),
+            thread_nodes: BTreeMap::new(),
+            exchanges: BTreeMap::new(),
             of_site: BTreeMap::new(),
             of_space: BTreeMap::new(),
             from: None,
@@ -281,6 +305,81 @@ impl Book {
         self.dealt(shape, promise, chosen).or_else(|| self.own(shape, Some(Candidate::Own)))
     }
 
+    /// Whether static loops follow data in a mode.
+    pub const fn follows_data(mode: Mode) -> bool {
+        matches!(mode, Mode::Affinity | Mode::Replay)
+    }
+
+    /// How the next execution of a static loop goes, in which each thread gets one range. The
+    /// shape's chunk size does not matter.
+    pub fn decide_static(&mut self, shape: &Shape) -> StaticDecision {
+        let is_useful = match self.mode {
+            Mode::Affinity => self.nodes > 1,
+            mode => Self::follows_data(mode),
+        };
+        if shape.space.count() == 0 || shape.team < 2 || !is_useful {
+            return StaticDecision::default();
+        }
+        let homes = self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space));
+        let Some(homes) = homes else {
+            return StaticDecision { ranges: None, record: self.mode == Mode::Affinity };
+        };
+        let owners = match self.mode {
+            Mode::Replay => (0..shape.team).map(|t| u16::try_from(t).ok()).collect(),
+            _ => match self.thread_nodes.get(&shape.team) {
+                Some(nodes) => nodes.clone(),
+                None => return StaticDecision { ranges: None, record: true },
+            },
+        };
+        let key = (shape.site, shape.space, shape.team);
+        let has_room = self.exchanges.len() < SHAPES;
+        let ranges = match self.exchanges.get(&key) {
+            Some(known) if known.owners == owners => known.ranges.clone(),
+            None if !has_room => None,
+            _ => {
+                let ranges = exchange::exchanged(&shape.space, homes, &owners).map(Arc::from);
+                self.exchanges.insert(key, Exchange { owners, ranges: ranges.clone() });
+                ranges
+            }
+        };
+        StaticDecision { ranges, record: false }
+    }
+
+    /// All threads of a team have started a static loop. `taken`: their ranges were exchanged. Else
+    /// a row has what the program's own schedule gave, if that was wanted.
+    pub fn began_static(&mut self, shape: &Shape, rows: Vec<Row>, taken: bool) {
+        if taken {
+            self.sites.insert(shape.site);
+            self.taken += 1;
+            self.chunks += u64::from(shape.team);
+        }
+        let (threads, nodes) = self.by_thread(shape.team, rows);
+        if taken || threads.iter().all(Vec::is_empty) {
+            return;
+        }
+        match Table::new(shape.space.count(), threads) {
+            Ok(table) => self.learn(shape, &table, &nodes),
+            Err(why) => self.refuse(format!("the recording of a static loop makes no sense: {why}")),
+        }
+    }
+
+    /// What each thread executed and its node, by its number.
+    fn by_thread(&mut self, team: u32, rows: Vec<Row>) -> (Vec<Vec<Run>>, Vec<Option<u16>>) {
+        let mut threads = vec![Vec::new(); team as usize];
+        let mut nodes = vec![None; team as usize];
+        for row in rows {
+            if let (Some(runs), Some(node)) =
+                (threads.get_mut(row.thread as usize), nodes.get_mut(row.thread as usize))
+            {
+                (*runs, *node) = (row.runs, row.node);
+            }
+        }
+        if self.thread_nodes.contains_key(&team) || self.thread_nodes.len() < SHAPES {
+            self.thread_nodes.insert(team, nodes.clone());
+        }
+        (threads, nodes)
+    }
+
     /// An execution has ended.
     pub fn ended(&mut self, shape: &Shape, outcome: Outcome) {
         match outcome.taken {
@@ -318,15 +417,7 @@ impl Book {
         // An earlier execution had no room; this one has.
         self.refused.remove(&too_many);
         self.recorded += outcome.chunks;
-        let mut threads = vec![Vec::new(); shape.team as usize];
-        let mut nodes = vec![None; shape.team as usize];
-        for row in rows {
-            if let (Some(runs), Some(node)) =
-                (threads.get_mut(row.thread as usize), nodes.get_mut(row.thread as usize))
-            {
-                (*runs, *node) = (row.runs, row.node);
-            }
-        }
+        let (threads, nodes) = self.by_thread(shape.team, rows);
         match Table::new(shape.space.count(), threads) {
             Ok(table) => {
                 let table = Arc::new(table);
@@ -343,7 +434,10 @@ impl Book {
         if self.of_site.contains_key(&shape.site) {
             return;
         }
-        let homes = Homes::of(&shape.space, table, |t| nodes.get(t).copied().flatten());
+        let homes = Homes::of(&shape.space, table, |t| match self.mode {
+            Mode::Replay => u16::try_from(t).ok(),
+            _ => nodes.get(t).copied().flatten(),
+        });
         if homes.is_empty() {
             return;
         }
@@ -471,6 +565,52 @@ mod tests {
         decide(&mut one_node, &first);
         one_node.ended(&first, recorded(100, 30));
         assert!(decide(&mut one_node, &first).is_none());
+    }
+
+    #[test]
+    fn static_loops_follow_the_first_loop_over_their_values() {
+        let row = |thread: u32, runs: &[(u64, u64)]| Row {
+            thread,
+            node: Some(thread as u16),
+            runs: runs.iter().map(|(begin, end)| Run { begin: *begin, end: *end }).collect(),
+        };
+        let swapped = Some(Arc::from(vec![1, 0]));
+        for mode in [Mode::Affinity, Mode::Replay] {
+            let mut book = Book::new(mode, 2);
+            let (first, loop_) = (shape(100, 2), Shape { site: 0x2000, chunk: 0, ..shape(100, 2) });
+            assert!(decide(&mut book, &first).unwrap().record.is_some());
+            let rows = vec![row(0, &[(60, 100)]), row(1, &[(0, 60)])];
+            let outcome = Outcome { rows: Some(rows), complete: true, ..Outcome::default() };
+            book.ended(&first, outcome);
+            let decision = book.decide_static(&loop_);
+            assert_eq!(decision, StaticDecision { ranges: swapped.clone(), record: false }, "{mode}");
+            book.began_static(&loop_, vec![row(0, &[]), row(1, &[])], true);
+            assert_eq!((book.dealt_so_far().taken, book.dealt_so_far().loops), (1, 2));
+            // Where the threads run by now decides, not where they ran.
+            let moved = vec![Row { node: Some(1), ..row(0, &[]) }, Row { node: Some(0), ..row(1, &[]) }];
+            book.began_static(&loop_, moved, true);
+            let now = if mode == Mode::Affinity { None } else { swapped.clone() };
+            assert_eq!(book.decide_static(&loop_).ranges, now, "{mode}");
+            let other = Shape { site: 0x3000, ..shape(99, 2) };
+            assert_eq!(book.decide_static(&other).ranges, None, "other values");
+        }
+        for mode in [Mode::Block, Mode::Cyclic, Mode::Record, Mode::Auto] {
+            assert_eq!(Book::new(mode, 2).decide_static(&shape(100, 2)), StaticDecision::default());
+        }
+    }
+
+    #[test]
+    fn a_static_loop_teaches_the_nodes_of_its_values() {
+        let mut book = Book::new(Mode::Affinity, 2);
+        let (loop_, dynamic) = (Shape { chunk: 0, ..shape(100, 2) }, Shape { site: 0x2000, ..shape(100, 2) });
+        assert_eq!(book.decide_static(&loop_), StaticDecision { ranges: None, record: true });
+        book.began_static(&loop_, recorded(100, 50).rows.unwrap(), false);
+        assert_eq!(book.decide_static(&loop_), StaticDecision::default(), "its own order is the best");
+        assert!(matches!(decide(&mut book, &dynamic).unwrap().deal, Some(Deal::Affinity(..))));
+        // A thread that never came: nothing is learned.
+        let mut book = Book::new(Mode::Affinity, 2);
+        book.began_static(&loop_, recorded(100, 50).rows.unwrap()[..1].to_vec(), false);
+        assert!(decide(&mut book, &dynamic).unwrap().deal.is_none());
     }
 
     #[test]

@@ -40,13 +40,25 @@ impl Homes {
         self.ranges.is_empty()
     }
 
+    /// How many ranges of values have a node. The time of a look-up grows with the number of ranges
+    /// that a run covers.
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// The node of most values of a run of a loop; the lower number where two have as many. `None`
     /// where no value has a node.
     pub fn node(&self, space: &Space, run: Run) -> Option<u16> {
+        let shares = self.values(space, run);
+        shares.into_iter().max_by_key(|(n, sum)| (*sum, std::cmp::Reverse(*n))).map(|(n, _)| n)
+    }
+
+    /// How many values of a run each node has, in no order. Nodes without a value are left out.
+    pub fn values(&self, space: &Space, run: Run) -> Vec<(u16, i128)> {
         let (low, high) = space.place(run);
         let from = self.ranges.partition_point(|r| r.1 <= low);
         let over = self.ranges[from..].iter().take_while(|r| r.0 < high);
-        // Few ranges: chunks are short, or the ranges are long.
+        // Few nodes: a search of the list is the fastest.
         let mut shares: Vec<(u16, i128)> = Vec::new();
         for (begin, end, node) in over {
             let share = *end.min(&high) - *begin.max(&low);
@@ -55,7 +67,7 @@ impl Homes {
                 None => shares.push((*node, share)),
             }
         }
-        shares.into_iter().max_by_key(|(n, sum)| (*sum, std::cmp::Reverse(*n))).map(|(n, _)| n)
+        shares
     }
 }
 

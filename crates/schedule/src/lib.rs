@@ -6,6 +6,7 @@
 //! | [`table`] | which thread executed which iterations: recorded, checked, replayed |
 //! | [`deal`] | hands a thread its next iterations: block, cyclic, replayed, by affinity |
 //! | [`homes`] | the node of each iteration, by the value of the loop's variable |
+//! | [`exchange`] | who gets which range of a static loop, by the owners of its values |
 //! | [`queues`] | a list of chunks for each node, shared by its threads, with stealing |
 //! | [`auto`] | which schedule is the fastest, by the times of a loop's executions |
 //! | [`book`] | what is known of each loop, and what follows for its next execution |
@@ -35,6 +36,7 @@ pub mod auto;
 pub mod book;
 pub mod deal;
 pub mod distribution;
+pub mod exchange;
 pub mod file;
 pub mod homes;
 pub mod page_owners;
@@ -44,7 +46,7 @@ pub mod space;
 pub mod table;
 
 pub use auto::{Auto, Candidate};
-pub use book::{Book, Decision, Outcome, Row, Shape};
+pub use book::{Book, Decision, Outcome, Row, Shape, StaticDecision};
 pub use deal::{Cursor, Deal};
 pub use homes::Homes;
 pub use queues::{Lists, Order, Queues};
