@@ -6,8 +6,11 @@
  *                      those of the first time
  *   loops owners       who executed which iteration, in the first two executions of a loop
  *   loops named        as owners, of three loops at different places with one name for homenode
- *   loops follow       a dynamic loop whose quarters go to the threads in descending order, then two
- *                      static loops; prints who got each quarter of them, and the last value
+ *   loops follow       a dynamic loop whose quarters go to the threads in descending order, then
+ *                      two static loops; prints who got each quarter, and the last value
+ *   loops pages        a loop of which each iteration uses memory of its own, before and after
+ *                      the memory changes nodes; prints the node of each iteration's thread,
+ *                      where threads 0 and 1 are on node 0, and threads 2 and 3 on node 1
  *   loops time N C     N executions of a loop of C iterations without work; prints nanoseconds a
  *                      chunk
  */
@@ -338,6 +341,39 @@ static void follow(void) {
     printf("%d %d %d %d, last %d, wrong %d\n", owner[0], owner[100], owner[200], owner[300], last, wrong);
 }
 
+/* Five iterations. Threads start in ascending order, and each executes one of the first four. */
+static void use_blocks(volatile char *memory, long block, int *owner) {
+    int turn = 0;
+#pragma omp parallel
+    {
+        wait_for(&turn, omp_get_thread_num());
+#pragma omp for schedule(dynamic) nowait
+        for (int i = 0; i < 5; i++) {
+            memory[i * block] += 1;
+            owner[i] = omp_get_thread_num();
+            if (i < 4) add_one(&turn), wait_for(&turn, 4);
+        }
+    }
+}
+
+static void pages(void) {
+    enum { BLOCK = 1 << 21 };
+    static int owner[5];
+    int (*next_touch)(const void *, size_t);
+    int (*move)(const void *, size_t, int, void *);
+    *(void **)(&next_touch) = dlsym(NULL, "hn_next_touch");
+    *(void **)(&move) = dlsym(NULL, "hn_move");
+    char *memory = aligned_alloc(BLOCK, 5 * BLOCK);
+    memset(memory, 1, 5 * BLOCK);
+    if (next_touch) printf("next touch %d\n", next_touch(memory, 5 * BLOCK));
+    use_blocks(memory, BLOCK, owner);
+    for (int i = 0; i < 4; i++) printf("%d%c", owner[i] / 2, i < 3 ? ' ' : '\n');
+    if (move) printf("moved %d\n", move(memory, 2 * BLOCK, 1, NULL) | move(memory + 2 * BLOCK, 3 * BLOCK, 0, NULL));
+    use_blocks(memory, BLOCK, owner);
+    for (int i = 0; i < 4; i++) printf("%d%c", owner[i] / 2, i < 3 ? ' ' : '\n');
+    free(memory);
+}
+
 /* Two loops elsewhere: one is named before its team begins, the other by all threads. */
 static void named_elsewhere(int *owner, int *inside, int n, int (*name)(unsigned)) {
     if (name) name(9);
@@ -383,6 +419,8 @@ int main(int argc, char **argv) {
         }
     } else if (!strcmp(what, "follow")) {
         follow();
+    } else if (!strcmp(what, "pages")) {
+        pages();
     } else if (!strcmp(what, "named")) {
         static int owner[3][400];
         int (*name)(unsigned);

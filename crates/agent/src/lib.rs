@@ -61,6 +61,7 @@ mod loops_gomp;
 mod loops_kmpc;
 mod loops_static;
 mod loops_static_kmpc;
+mod loops_touched;
 mod modules;
 mod mover;
 mod next;

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use homenode_model::NodeId;
 use homenode_runtime::driver::{Clocks, Settings};
+use homenode_runtime::moving;
 use homenode_schedule::book::Promise;
 use homenode_schedule::file::{self, Imported};
 use homenode_schedule::{Book, Candidate, Cursor, Deal, Order, Outcome, Row, Run, Shape, Space};
@@ -26,6 +27,7 @@ use homenode_wire::schedule::{self, Schedules};
 
 use crate::loops_code as code;
 use crate::loops_static::{Statics, Turn};
+use crate::loops_touched::Touched;
 use crate::state;
 
 /// The run asks for it, in this process: front ends look.
@@ -91,7 +93,11 @@ pub fn start(settings: &Settings) {
         settings: settings.clone(),
         to: asked.to,
     };
+    let wants_touches = book.wants_touches();
     if MACHINE.set(machine).is_ok() {
+        if wants_touches {
+            moving::listen(touched);
+        }
         *locked(&BOOK) = Some(book);
         ASKED.store(true, Ordering::Relaxed);
         FOLLOWS.store(Book::follows_data(asked.mode), Ordering::Relaxed);
@@ -177,6 +183,8 @@ struct Execution {
     chunks: AtomicU64,
     /// A thread left before its last iteration.
     broken: AtomicBool,
+    /// Pages that chunks touched; `None`: that is of no use, or nothing was armed.
+    touched: Option<Touched>,
     rows: Mutex<Vec<Recorded>>,
 }
 
@@ -256,6 +264,9 @@ pub struct Level {
     cursor: Cursor,
     /// Chunks that the program's own run-time handed out.
     seen: u64,
+    /// The chunk that the thread executes: its first and one past its last index, or values and
+    /// bounds if the program's own run-time handed it out.
+    chunk: (u64, u64),
 }
 
 impl Level {
@@ -271,6 +282,7 @@ impl Level {
         record: std::ptr::null_mut(),
         cursor: Cursor::new(0, 0, 0),
         seen: 0,
+        chunk: (0, 0),
     };
 
     /// At the beginning of a team, which `first` may be a loop of.
@@ -397,7 +409,7 @@ pub fn start_loop(ask: &Ask) -> Start {
     };
     let Some(execution) = execution else { return Start::Theirs };
     level.cursor = Cursor::new(thread, threads, node().unwrap_or(0));
-    level.seen = 0;
+    (level.seen, level.chunk) = (0, (0, 0));
     if let Some(room) = execution.record {
         let recorded = Recorded { thread, node: node(), runs: Vec::with_capacity(room), overflowed: false };
         level.record = Box::into_raw(Box::new(recorded));
@@ -476,7 +488,8 @@ fn decide(ask: &Ask, threads: u32) -> Option<Arc<Execution>> {
     let shape = Shape { site: ask.site, space: ask.space, chunk: ask.chunk, team: threads };
     let decided = state::guarded(|| {
         let mut book = locked(&BOOK);
-        let decision = book.as_mut()?.decide(&shape, ask.promise, code::place)?;
+        let book = book.as_mut()?;
+        let decision = book.decide(&shape, ask.promise, code::place, nodes_of)?;
         Some(Arc::new(Execution {
             shape,
             including: ask.including,
@@ -487,6 +500,7 @@ fn decide(ask: &Ask, threads: u32) -> Option<Arc<Execution>> {
             left: AtomicU32::new(threads),
             chunks: AtomicU64::new(0),
             broken: AtomicBool::new(false),
+            touched: (book.wants_touches() && moving::may_be_armed()).then(Touched::new),
             rows: Mutex::new(Vec::new()),
         }))
     });
@@ -508,7 +522,10 @@ pub fn next() -> Next {
             let order = MACHINE.get().map(|m| &m.order);
             let run = execution.deal.as_ref().zip(order).and_then(|(d, o)| d.next(&mut at.cursor, o));
             match run {
-                Some(run) => Next::Run(&execution.shape.space, run),
+                Some(run) => {
+                    at.chunk = (run.begin, run.end);
+                    Next::Run(&execution.shape.space, run)
+                }
                 None => {
                     leave_loop(at, true);
                     Next::End
@@ -540,14 +557,17 @@ pub fn seen(chunk: Option<(u64, u64)>) {
     let level = level();
     let Some((begin, end)) = chunk else { return leave_loop(level, true) };
     level.seen += 1;
-    if level.record.is_null() {
-        return;
-    }
-    // SAFETY: this thread's own, until it leaves the loop; the thread holds the execution as long.
-    let (record, execution) = unsafe { (&mut *level.record, &*level.execution) };
+    // SAFETY: the thread holds the execution until it leaves the loop.
+    let execution = unsafe { &*level.execution };
     let (_, step, _) = execution.shape.space.parts();
     // A last value becomes the bound that the next chunk may begin with.
     let end = if execution.including { end.wrapping_add(step as u64) } else { end };
+    level.chunk = (begin, end);
+    if level.record.is_null() {
+        return;
+    }
+    // SAFETY: this thread's own, until it leaves the loop.
+    let record = unsafe { &mut *level.record };
     let has_room = record.runs.len() < record.runs.capacity();
     match record.runs.last_mut() {
         // Neighbours, where the bound of one is the first value of the other.
@@ -555,6 +575,28 @@ pub fn seen(chunk: Option<(u64, u64)>) {
         _ if has_room => record.runs.push((begin, end)),
         _ => record.overflowed = true,
     }
+}
+
+/// The thread touches an armed page. In a handler.
+fn touched(address: usize) {
+    let level = LEVEL.with(Cell::as_ptr);
+    // SAFETY: this thread's own. The handler may have interrupted a function of this file, which
+    // then has a reference; it touches no armed memory in between, so the fault is the program's.
+    let (execution, chunk) = unsafe { ((*level).execution, (*level).chunk) };
+    // SAFETY: the thread holds the execution until it leaves the loop.
+    if let Some(execution) = unsafe { execution.as_ref() }
+        && let Some(touched) = &execution.touched
+    {
+        touched.note(chunk, address);
+    }
+}
+
+/// The nodes of pages, as far as they are known.
+fn nodes_of(pages: &[usize]) -> Vec<Option<u16>> {
+    let mut homes = vec![None; pages.len()];
+    // Without an answer every page stays unknown.
+    let _ = moving::homes(pages, &mut homes);
+    homes.into_iter().map(|home| home.map(|node| node.0)).collect()
 }
 
 /// The thread has left its loop, perhaps by cancellation.
@@ -602,17 +644,14 @@ fn ended(execution: &Execution) {
     state::guarded(|| {
         let space = execution.shape.space;
         let mut overflowed = false;
+        let run = |(begin, end): (u64, u64)| Run {
+            begin: space.index(begin),
+            end: if execution.including { space.index(end) } else { space.end(end) },
+        };
         let row = |recorded: &Recorded| Row {
             thread: recorded.thread,
             node: recorded.node,
-            runs: recorded
-                .runs
-                .iter()
-                .map(|(begin, end)| Run {
-                    begin: space.index(*begin),
-                    end: if execution.including { space.index(*end) } else { space.end(*end) },
-                })
-                .collect(),
+            runs: recorded.runs.iter().copied().map(run).collect(),
         };
         let rows = execution.record.map(|_| {
             let rows = locked(&execution.rows);
@@ -629,7 +668,14 @@ fn ended(execution: &Execution) {
             overflowed,
             complete: !execution.broken.load(Ordering::Relaxed),
         };
+        let values = |((begin, end), page): ((u64, u64), usize)| {
+            let run = if outcome.taken { Run { begin, end } } else { run((begin, end)) };
+            let (low, high) = space.place(run);
+            (low, high, page)
+        };
+        let touches: Vec<_> = execution.touched.iter().flat_map(Touched::all).map(values).collect();
         if let Some(book) = locked(&BOOK).as_mut() {
+            book.touched(execution.shape.site, touches);
             book.ended(&execution.shape, outcome);
         }
     });

@@ -38,8 +38,8 @@ impl Statics {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// A thread starts a loop. `decide` is asked for the first loop of a trip count; `None`: nothing
-    /// is exchanged, and nothing is wanted.
+    /// A thread starts a loop. `decide` is asked for the first loop of a trip count; `None`:
+    /// nothing is exchanged, and nothing is wanted.
     pub fn begin(&self, shape: &Shape, thread: u32, decide: impl FnOnce() -> Option<StaticDecision>) -> Turn {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.iter().position(|d| d.shape.space.count() == shape.space.count());

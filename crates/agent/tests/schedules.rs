@@ -92,7 +92,7 @@ fn on(machine: Machine, program: &Path, args: &[&str], asked: Asked, from: Optio
         std::fs::copy(from, folder.join(FROM)).unwrap();
     }
     let mut command = Command::new(program);
-    if args == ["follow"] {
+    if matches!(args, ["follow" | "pages"]) {
         command.env("OMP_PLACES", "{0},{1}").env("OMP_PROC_BIND", "close");
     }
     environment(command.args(args)).env("LD_PRELOAD", libraries().unwrap()).env(settings::RUN_DIR, &folder);
@@ -105,6 +105,12 @@ fn on(machine: Machine, program: &Path, args: &[&str], asked: Asked, from: Optio
         |path: PathBuf| -> Facts { homenode_wire::read(&mut std::fs::File::open(path).unwrap()).unwrap() };
     let dealt = report.next().and_then(|path| read(path).schedule);
     Ran { out: String::from_utf8(done.stdout).unwrap(), dealt, folder }
+}
+
+/// Whether threads may be bound to CPUs 0 and 1.
+fn has_two_cpus() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    status.lines().any(|l| l.starts_with("Cpus_allowed_list:\t0-"))
 }
 
 const fn asked(mode: Mode) -> Asked {
@@ -168,8 +174,6 @@ fn static_loops_of_clang_follow_their_values() {
         return println!("skipped: libhomenode.so and libhomenode_loops.so are not built");
     }
     let folder = folder("static");
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let has_two_cpus = status.lines().any(|l| l.starts_with("Cpus_allowed_list:\t0-"));
     for program in programs(&folder) {
         let own = "0 1 2 3, last 409, wrong 0\n";
         assert_eq!(alone(&program, &["follow"]), own, "{program:?}");
@@ -189,10 +193,37 @@ fn static_loops_of_clang_follow_their_values() {
         };
         follows(Mode::Record, own);
         follows(Mode::Replay, "3 2 1 0, last 409, wrong 0\n");
-        match has_two_cpus {
+        match has_two_cpus() {
             true => follows(Mode::Affinity, "2 3 0 1, last 409, wrong 0\n"),
             false => println!("skipped: affinity takes CPUs 0 and 1"),
         }
+    }
+}
+
+#[test]
+fn chunks_follow_the_pages_that_they_use() {
+    if libraries().is_none() {
+        return println!("skipped: libhomenode.so and libhomenode_loops.so are not built");
+    }
+    let folder = folder("pages");
+    if !has_two_cpus() {
+        return println!("skipped: threads are bound to CPUs 0 and 1");
+    }
+    // libomp gives each thread a range first, whoever comes first.
+    for program in programs(&folder).iter().filter(|p| !is_libomp(p)) {
+        let run = |mode| {
+            let machine = Machine::even(2, 1, Bytes::gib(1), 20);
+            let ran = on(machine, program, &["pages"], asked(mode), None);
+            let lines: Vec<String> = ran.out.lines().map(str::to_owned).collect();
+            (lines, ran.dealt.unwrap().taken)
+        };
+        let (lines, taken) = run(Mode::Record);
+        if lines[0] != "next touch 0" {
+            return println!("skipped: this machine has no next touch ({})", lines[0]);
+        }
+        assert_eq!((&lines[1..], taken), (&["0 0 1 1", "moved 0", "0 0 1 1"].map(String::from)[..], 0));
+        let (lines, taken) = run(Mode::Affinity);
+        assert_eq!((&lines[1..], taken), (&["0 0 1 1", "moved 0", "1 1 0 0"].map(String::from)[..], 1));
     }
 }
 

@@ -17,6 +17,7 @@ use crate::homes::Homes;
 use crate::queues::{Lists, Queues};
 use crate::space::{Chunks, Run, Space};
 use crate::table::{self, Table};
+use crate::touches::{Touch, Touches};
 
 /// Shapes that are remembered. A loop whose trip count changes with every execution has a shape for
 /// each.
@@ -107,7 +108,19 @@ struct Known {
     table: Option<Arc<Table>>,
     nodes: Vec<Option<u16>>,
     lists: Option<Arc<Lists>>,
+    /// [`Site::version`] of these lists.
+    version: u64,
     attempts: u32,
+}
+
+/// What a loop's iterations touch, and the owners of its values that follow.
+#[derive(Debug, Default)]
+struct Site {
+    touches: Touches,
+    /// Owners by executions, overlaid by the homes of touched pages.
+    homes: Option<Arc<Homes>>,
+    /// Grows when the homes change.
+    version: u64,
 }
 
 /// A static loop's exchange of ranges, and what it was made for.
@@ -129,8 +142,10 @@ pub struct Book {
     thread_nodes: BTreeMap<u32, Vec<Option<u16>>>,
     /// By site, values and threads.
     exchanges: BTreeMap<(usize, Space, u32), Exchange>,
-    /// Owners of values. An owner is a node, with `replay` a thread. Of the first recorded loop at a
-    /// site.
+    /// Of loops whose touches were seen.
+    touched: BTreeMap<usize, Site>,
+    /// Owners of values. An owner is a node, with `replay` a thread. Of the first recorded loop at
+    /// a site.
     of_site: BTreeMap<usize, Arc<Homes>>,
     /// Of the first recorded loop with these values.
     of_space: BTreeMap<Space, Arc<Homes>>,
@@ -154,6 +169,7 @@ impl Book {
             autos: BTreeMap::new(),
             thread_nodes: BTreeMap::new(),
             exchanges: BTreeMap::new(),
+            touched: BTreeMap::new(),
             of_site: BTreeMap::new(),
             of_space: BTreeMap::new(),
             from: None,
@@ -180,12 +196,13 @@ impl Book {
     }
 
     /// How the next execution of a loop goes; `None`: homenode has nothing to do with it. `place`
-    /// tells in which file a site is, and where there.
+    /// tells in which file a site is, and where there; `nodes_of` tells the node of each page.
     pub fn decide(
         &mut self,
         shape: &Shape,
         promise: Promise,
         place: impl Fn(usize) -> Option<(u64, u64)>,
+        nodes_of: impl Fn(&[usize]) -> Vec<Option<u16>>,
     ) -> Option<Decision> {
         if shape.space.count() == 0 || shape.team < 2 {
             return None;
@@ -207,6 +224,7 @@ impl Book {
             }
             self.shapes.insert(*shape, known);
         }
+        self.ask_for_homes(shape, nodes_of);
         let decision = match self.mode {
             Mode::Record => self.own(shape, None),
             Mode::Block => self.dealt(shape, promise, Candidate::Block),
@@ -276,15 +294,47 @@ impl Book {
         if self.nodes < 2 {
             return None;
         }
-        if let Some(lists) = self.shapes.get(shape).and_then(|k| k.lists.as_ref()) {
+        let (homes, version) = match self.touched.get(&shape.site) {
+            Some(Site { homes: Some(homes), version, .. }) => (homes, *version),
+            _ => (self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space))?, 0),
+        };
+        if let Some(known) = self.shapes.get(shape).filter(|k| k.version == version)
+            && let Some(lists) = known.lists.as_ref()
+        {
             return Some(Arc::clone(lists));
         }
-        let homes = self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space))?;
         let lists = Arc::new(Lists::new(&shape.space, chunks, homes, self.nodes)?);
         if let Some(known) = self.shapes.get_mut(shape) {
-            known.lists = Some(Arc::clone(&lists));
+            (known.lists, known.version) = (Some(Arc::clone(&lists)), version);
         }
         Some(lists)
+    }
+
+    /// Whether touches of pages are of use ([`Book::touched`]).
+    pub const fn wants_touches(&self) -> bool {
+        matches!(self.mode, Mode::Affinity | Mode::Auto) && self.nodes > 1
+    }
+
+    /// A loop at a site was seen to touch pages.
+    pub fn touched(&mut self, site: usize, touches: impl IntoIterator<Item = Touch>) {
+        if self.touched.contains_key(&site) || self.touched.len() < SHAPES {
+            self.touched.entry(site).or_default().touches.add(touches);
+        }
+    }
+
+    /// Finds the nodes of the pages that a loop touches, if it is time to.
+    fn ask_for_homes(&mut self, shape: &Shape, nodes_of: impl Fn(&[usize]) -> Vec<Option<u16>>) {
+        let Some(site) = self.touched.get_mut(&shape.site) else { return };
+        if !site.touches.is_due() {
+            return;
+        }
+        let by_execution = self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space));
+        let nodes = site.touches.nodes(nodes_of);
+        let homes = by_execution.map_or(&Homes::default(), |homes| &**homes).overlaid(nodes);
+        if site.homes.as_deref() != Some(&homes) {
+            site.homes = Some(Arc::new(homes));
+            site.version += 1;
+        }
     }
 
     fn tried(&mut self, shape: &Shape, promise: Promise) -> Option<Decision> {
@@ -487,13 +537,18 @@ fn auto_key(shape: &Shape) -> (usize, u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queues::Order;
 
     fn shape(count: i128, team: u32) -> Shape {
         Shape { site: 0x1000, space: Space::excluding(0, count, 1).unwrap(), chunk: 10, team }
     }
 
+    fn nothing(pages: &[usize]) -> Vec<Option<u16>> {
+        vec![None; pages.len()]
+    }
+
     fn decide(book: &mut Book, shape: &Shape) -> Option<Decision> {
-        book.decide(shape, Promise::default(), |_| None)
+        book.decide(shape, Promise::default(), |_| None, nothing)
     }
 
     fn recorded(count: u64, split: u64) -> Outcome {
@@ -560,11 +615,35 @@ mod tests {
         }
         // Ascending order is promised: only the program's own schedule keeps the promise.
         let promise = Promise { monotonic: true, ..Promise::default() };
-        assert!(book.decide(&first, promise, |_| None).is_none());
+        assert!(book.decide(&first, promise, |_| None, nothing).is_none());
         let mut one_node = Book::new(Mode::Affinity, 1);
         decide(&mut one_node, &first);
         one_node.ended(&first, recorded(100, 30));
         assert!(decide(&mut one_node, &first).is_none());
+    }
+
+    #[test]
+    fn chunks_follow_their_pages() {
+        let mut book = Book::new(Mode::Affinity, 2);
+        let shape = shape(100, 2);
+        let own = |book: &mut Book, at: u16| {
+            let nodes_of = |pages: &[usize]| pages.iter().map(|p| Some((*p as u16 + at) % 2)).collect();
+            let deal = book.decide(&shape, Promise::default(), |_| None, nodes_of)?.deal;
+            let Some(Deal::Affinity(lists, queues)) = deal else { return None };
+            Some(queues.next(&lists, &Order::flat(2), 1)?.begin)
+        };
+        assert_eq!(own(&mut book, 0), None);
+        book.ended(&shape, recorded(100, 30));
+        assert_eq!(own(&mut book, 0), Some(30), "node 1 executed these first");
+        // Pages of even numbers lie on node 0.
+        book.touched(shape.site, [(0, 30, 1), (30, 100, 2)]);
+        assert_eq!([own(&mut book, 0), own(&mut book, 0)], [Some(0); 2]);
+        // Pages moved. Homes are asked for in executions 1, 2, 4 and 8.
+        let begins: Vec<_> = (0..3).map(|_| own(&mut book, 1).unwrap()).collect();
+        assert_eq!(begins, [0, 30, 30]);
+        // New touches: two of the three pages of these values are on node 1.
+        book.touched(shape.site, [(0, 10, 8), (0, 10, 10)]);
+        assert_eq!(own(&mut book, 1), Some(0));
     }
 
     #[test]
@@ -642,7 +721,8 @@ mod tests {
         let mut book = Book::new(Mode::Cyclic, 1);
         let shape = Shape { chunk: 1, ..shape(1 << 40, 4) };
         let promise = Promise { uneven: true, ..Promise::default() };
-        let Some(Decision { deal: Some(Deal::Cyclic(chunks)), .. }) = book.decide(&shape, promise, |_| None)
+        let Some(Decision { deal: Some(Deal::Cyclic(chunks)), .. }) =
+            book.decide(&shape, promise, |_| None, nothing)
         else {
             panic!("it is dealt")
         };

@@ -24,6 +24,10 @@ impl Homes {
                 (low, high, node)
             }));
         }
+        Self::joined(ranges)
+    }
+
+    fn joined(mut ranges: Vec<(i128, i128, u16)>) -> Self {
         ranges.sort_unstable();
         let mut joined: Vec<(i128, i128, u16)> = Vec::with_capacity(ranges.len());
         for range in ranges {
@@ -33,6 +37,32 @@ impl Homes {
             }
         }
         Self { ranges: joined }
+    }
+
+    /// Ranges of values with a node, which hold where they are; what is known besides stays.
+    /// `ranges` ascend, and none overlaps another.
+    pub fn overlaid(&self, ranges: Vec<(i128, i128, u16)>) -> Self {
+        let mut all: Vec<(i128, i128, u16)> = Vec::with_capacity(self.ranges.len() + ranges.len());
+        let mut over = ranges.iter().copied().peekable();
+        for (mut begin, end, node) in self.ranges.iter().copied() {
+            while over.next_if(|o| o.1 <= begin).is_some() {}
+            // A range of `ranges` may reach into the next one of these.
+            while let Some((from, to, _)) = over.peek().copied().filter(|o| o.0 < end) {
+                if begin < from {
+                    all.push((begin, from, node));
+                }
+                begin = to.max(begin);
+                if to > end {
+                    break;
+                }
+                over.next();
+            }
+            if begin < end {
+                all.push((begin, end, node));
+            }
+        }
+        all.extend(ranges);
+        Self::joined(all)
     }
 
     /// Whether no node is known.
@@ -77,6 +107,28 @@ mod tests {
 
     fn run(begin: u64, end: u64) -> Run {
         Run { begin, end }
+    }
+
+    #[test]
+    fn ranges_that_are_known_better_hold() {
+        let homes = Homes { ranges: vec![(0, 10, 0), (10, 20, 1), (30, 40, 2)] };
+        let over = |ranges: &[(i128, i128, u16)]| homes.overlaid(ranges.to_vec()).ranges;
+        assert_eq!(over(&[]), homes.ranges);
+        assert_eq!(
+            over(&[(5, 12, 3), (13, 15, 4), (18, 35, 5), (50, 60, 6)]),
+            [
+                (0, 5, 0),
+                (5, 12, 3),
+                (12, 13, 1),
+                (13, 15, 4),
+                (15, 18, 1),
+                (18, 35, 5),
+                (35, 40, 2),
+                (50, 60, 6)
+            ]
+        );
+        assert_eq!(over(&[(-5, 100, 7)]), [(-5, 100, 7)]);
+        assert_eq!(over(&[(0, 10, 1)]), [(0, 20, 1), (30, 40, 2)]);
     }
 
     #[test]
