@@ -82,18 +82,17 @@ pub fn exchanged(space: &Space, homes: &Homes, owner_of: &[Option<u16>]) -> Opti
         }
     }
     // The other ranges with an owner, then those that no owner got.
-    for r in 0..owner_of.len() {
-        let is_owners = |t: &usize| range_of[*t].is_none() && owner_of[*t] == owner_of_range[r];
+    for (r, owner) in owner_of_range.iter().enumerate().filter(|(_, owner)| owner.is_some()) {
+        let is_owners = |t: &usize| range_of[*t].is_none() && owner_of[*t] == *owner;
         if !is_taken[r]
-            && owner_of_range[r].is_some()
             && let Some(t) = (0..owner_of.len()).find(is_owners)
         {
             (range_of[t], is_taken[r]) = (Some(r as u32), true);
         }
     }
-    for t in 0..owner_of.len() {
-        if range_of[t].is_none() && !is_taken[t] {
-            (range_of[t], is_taken[t]) = (Some(t as u32), true);
+    for (t, (range, taken)) in range_of.iter_mut().zip(&mut is_taken).enumerate() {
+        if range.is_none() && !*taken {
+            (*range, *taken) = (Some(t as u32), true);
         }
     }
     let mut left = (0_u32..).zip(&is_taken).filter(|(_, taken)| !**taken).map(|(r, _)| r);
