@@ -89,7 +89,7 @@ unsafe fn made(handle: usize, count: usize, traits: usize) {
     let count = usize::try_from(count as i32).unwrap_or(0);
     // SAFETY: the caller's promise.
     let traits = (0..count).map(|i| unsafe { &*traits.add(i) });
-    let partition = traits.filter(|t| t.key == PARTITION).map(|t| t.value).last();
+    let partition = traits.filter(|t| t.key == PARTITION).map(|t| t.value).next_back();
     if let Some(partition) = partition.filter(|p| (NEAREST..=INTERLEAVED).contains(p)) {
         remember(handle, partition);
     }
