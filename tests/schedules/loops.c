@@ -6,12 +6,18 @@
  *                      those of the first time
  *   loops owners       who executed which iteration, in the first two executions of a loop
  *   loops named        as owners, of three loops at different places with one name for homenode
+ *   loops follow       a dynamic loop whose quarters go to the threads in descending order, then
+ *                      two static loops; prints who got each quarter, and the last value
+ *   loops pages        a loop of which each iteration uses memory of its own, before and after
+ *                      the memory changes nodes; prints the node of each iteration's thread,
+ *                      where threads 0 and 1 are on node 0, and threads 2 and 3 on node 1
  *   loops time N C     N executions of a loop of C iterations without work; prints nanoseconds a
  *                      chunk
  */
 #include <dlfcn.h>
 #include <limits.h>
 #include <omp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +94,41 @@ static void forms(void) {
     LOOP("chunk above the trip count", schedule(dynamic, 5000), int, 0, i < 10, i++, i, 10);
     LOOP("none", schedule(dynamic), int, 5, i < 5, i++, i, 0);
     LOOP("none, downwards", schedule(guided), unsigned long long, 5, i > 5, i--, i, 0);
+}
+
+/* One range a thread. clang calls the run-time for the bounds; GCC computes them by itself. */
+static void static_forms(void) {
+    LOOP("static int", schedule(static), int, 0, i < 1000, i++, i, 1000);
+    LOOP("static long", schedule(static), long, 0, i < 777, i++, i, 777);
+    LOOP("static unsigned", schedule(static), unsigned, 4000000000u, i < 4000000900u, i += 3, (i - 4000000000u) / 3, 300);
+    LOOP("static unsigned long", schedule(static), unsigned long long, ULLONG_MAX - 1000, i < ULLONG_MAX, i++,
+         i - (ULLONG_MAX - 1000), 1000);
+    LOOP("static downwards", schedule(static), int, 999, i >= 0, i--, 999 - i, 1000);
+    LOOP("static downwards by 3", schedule(static), long, 2000, i > -1000, i -= 3, (2000 - i) / 3, 1000);
+    LOOP("static huge steps", schedule(static), unsigned long long, 0, i < (1ull << 62) * 3, i += 1ull << 60, i >> 60, 12);
+    LOOP("static fewer than threads", schedule(static), int, 0, i < 3, i++, i, 3);
+    LOOP("static one", schedule(static), unsigned long long, 0, i < 1, i++, i, 1);
+    LOOP("static none", schedule(static), int, 5, i < 5, i++, i, 0);
+    LOOP("no schedule", , int, -500, i < 500, i++, i + 500, 1000);
+}
+
+/* Loops that rely on what OpenMP promises of static loops with one trip count in one region. */
+static void same_threads(void) {
+    static int owner[1000], other[1000];
+    int wrong = 0;
+    for (int n = 990; n < 1000; n++) {
+#pragma omp parallel reduction(+ : wrong)
+        {
+            int me = omp_get_thread_num();
+#pragma omp for schedule(static) nowait
+            for (int i = 0; i < n; i++) work(i), owner[i] = me;
+#pragma omp for schedule(dynamic, 9) nowait
+            for (int i = 0; i < n; i++) work(i), other[i] = me;
+#pragma omp for schedule(static) nowait
+            for (long i = n; i > 0; i--) wrong += owner[n - i] != me, hit(i - 1);
+        }
+        check("same threads", n, wrong);
+    }
 }
 
 static void of_the_programs_choice(void) {
@@ -258,6 +299,81 @@ static void owners_of(int *owner, int n) {
     }
 }
 
+/* Waits until a number that other threads change is `want`. */
+static void wait_for(int *number, int want) {
+    for (int now = want - 1; now != want; sched_yield()) {
+#pragma omp atomic read seq_cst
+        now = *number;
+    }
+}
+
+static void add_one(int *number) {
+#pragma omp atomic seq_cst
+    *number += 1;
+}
+
+/* With a team of four. The last thread takes the first quarter of the values, and so on. */
+static void quarters_downwards(void) {
+    int turn = 0;
+#pragma omp parallel
+    {
+        wait_for(&turn, 3 - omp_get_thread_num());
+#pragma omp for schedule(monotonic : dynamic, 100) nowait
+        for (int i = 0; i < 400; i++) {
+            if (i % 100 == 0) add_one(&turn), wait_for(&turn, 4);
+        }
+    }
+}
+
+static void follow(void) {
+    static int owner[400];
+    int last = -1, wrong = 0;
+    quarters_downwards();
+#pragma omp parallel reduction(+ : wrong)
+    {
+        int me = omp_get_thread_num();
+#pragma omp for schedule(static) nowait
+        for (int i = 0; i < 400; i++) owner[i] = me;
+#pragma omp for schedule(static) lastprivate(last)
+        for (int i = 10; i < 410; i++) wrong += owner[i - 10] != me, last = i;
+    }
+    for (int i = 0; i < 400; i++) wrong += owner[i] != owner[i / 100 * 100];
+    printf("%d %d %d %d, last %d, wrong %d\n", owner[0], owner[100], owner[200], owner[300], last, wrong);
+}
+
+/* Five iterations. Threads start in ascending order, and each executes one of the first four. */
+static void use_blocks(volatile char *memory, long block, int *owner) {
+    int turn = 0;
+#pragma omp parallel
+    {
+        wait_for(&turn, omp_get_thread_num());
+#pragma omp for schedule(dynamic) nowait
+        for (int i = 0; i < 5; i++) {
+            memory[i * block] += 1;
+            owner[i] = omp_get_thread_num();
+            if (i < 4) add_one(&turn), wait_for(&turn, 4);
+        }
+    }
+}
+
+static void pages(void) {
+    enum { BLOCK = 1 << 21 };
+    static int owner[5];
+    int (*next_touch)(const void *, size_t);
+    int (*move)(const void *, size_t, int, void *);
+    *(void **)(&next_touch) = dlsym(NULL, "hn_next_touch");
+    *(void **)(&move) = dlsym(NULL, "hn_move");
+    char *memory = aligned_alloc(BLOCK, 5 * BLOCK);
+    memset(memory, 1, 5 * BLOCK);
+    if (next_touch) printf("next touch %d\n", next_touch(memory, 5 * BLOCK));
+    use_blocks(memory, BLOCK, owner);
+    for (int i = 0; i < 4; i++) printf("%d%c", owner[i] / 2, i < 3 ? ' ' : '\n');
+    if (move) printf("moved %d\n", move(memory, 2 * BLOCK, 1, NULL) | move(memory + 2 * BLOCK, 3 * BLOCK, 0, NULL));
+    use_blocks(memory, BLOCK, owner);
+    for (int i = 0; i < 4; i++) printf("%d%c", owner[i] / 2, i < 3 ? ' ' : '\n');
+    free(memory);
+}
+
 /* Two loops elsewhere: one is named before its team begins, the other by all threads. */
 static void named_elsewhere(int *owner, int *inside, int n, int (*name)(unsigned)) {
     if (name) name(9);
@@ -276,6 +392,8 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "all")) {
         for (int round = 0; round < 3; round++) {
             forms();
+            static_forms();
+            same_threads();
             of_the_programs_choice();
             no_waiting(30);
             nested();
@@ -299,6 +417,10 @@ int main(int argc, char **argv) {
             owners_of(owner, n);
             for (int i = 0; i < n; i++) printf("%d%c", owner[i], i + 1 < n ? ' ' : '\n');
         }
+    } else if (!strcmp(what, "follow")) {
+        follow();
+    } else if (!strcmp(what, "pages")) {
+        pages();
     } else if (!strcmp(what, "named")) {
         static int owner[3][400];
         int (*name)(unsigned);

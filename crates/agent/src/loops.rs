@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use homenode_model::NodeId;
 use homenode_runtime::driver::{Clocks, Settings};
+use homenode_runtime::moving;
 use homenode_schedule::book::Promise;
 use homenode_schedule::file::{self, Imported};
 use homenode_schedule::{Book, Candidate, Cursor, Deal, Order, Outcome, Row, Run, Shape, Space};
@@ -25,12 +26,16 @@ use homenode_wire::facts::Facts;
 use homenode_wire::schedule::{self, Schedules};
 
 use crate::loops_code as code;
+use crate::loops_static::{Statics, Turn};
+use crate::loops_touched::Touched;
 use crate::state;
 
 /// The run asks for it, in this process: front ends look.
 static ASKED: AtomicBool = AtomicBool::new(false);
 /// Loops that start now are decided. Off after an error of homenode's own.
 static ON: AtomicBool = AtomicBool::new(false);
+/// Static loops are looked at.
+static FOLLOWS: AtomicBool = AtomicBool::new(false);
 /// This is a forked child: the other threads of its teams are the parent's.
 static FORKED: AtomicBool = AtomicBool::new(false);
 static BOOK: Mutex<Option<Book>> = Mutex::new(None);
@@ -53,6 +58,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[inline]
 pub fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
+}
+
+/// Whether the ranges of static loops may be exchanged.
+#[inline]
+pub fn static_asked() -> bool {
+    FOLLOWS.load(Ordering::Relaxed)
 }
 
 /// Whether loops that start now are decided; no more after the report.
@@ -82,9 +93,14 @@ pub fn start(settings: &Settings) {
         settings: settings.clone(),
         to: asked.to,
     };
+    let wants_touches = book.wants_touches();
     if MACHINE.set(machine).is_ok() {
+        if wants_touches {
+            moving::listen(touched);
+        }
         *locked(&BOOK) = Some(book);
         ASKED.store(true, Ordering::Relaxed);
+        FOLLOWS.store(Book::follows_data(asked.mode), Ordering::Relaxed);
         ON.store(true, Ordering::Release);
     }
 }
@@ -167,6 +183,8 @@ struct Execution {
     chunks: AtomicU64,
     /// A thread left before its last iteration.
     broken: AtomicBool,
+    /// Pages that chunks touched; `None`: that is of no use, or nothing was armed.
+    touched: Option<Touched>,
     rows: Mutex<Vec<Recorded>>,
 }
 
@@ -200,6 +218,7 @@ pub enum Known {
 pub struct Team {
     known: Known,
     open: Mutex<Vec<Open>>,
+    statics: Statics,
 }
 
 struct Open {
@@ -211,7 +230,7 @@ struct Open {
 impl Team {
     /// A team that has met no loop.
     pub const fn new(known: Known) -> Self {
-        Self { known, open: Mutex::new(Vec::new()) }
+        Self { known, open: Mutex::new(Vec::new()), statics: Statics::new() }
     }
 }
 
@@ -245,6 +264,9 @@ pub struct Level {
     cursor: Cursor,
     /// Chunks that the program's own run-time handed out.
     seen: u64,
+    /// The chunk that the thread executes: its first and one past its last index, or values and
+    /// bounds if the program's own run-time handed it out.
+    chunk: (u64, u64),
 }
 
 impl Level {
@@ -260,6 +282,7 @@ impl Level {
         record: std::ptr::null_mut(),
         cursor: Cursor::new(0, 0, 0),
         seen: 0,
+        chunk: (0, 0),
     };
 
     /// At the beginning of a team, which `first` may be a loop of.
@@ -359,18 +382,7 @@ pub fn start_loop(ask: &Ask) -> Start {
     // What a cancelled loop has left.
     leave_loop(level, false);
     level.at = At::Nothing;
-    if level.team.is_null() || level.foreign > 0 || FORKED.load(Ordering::Relaxed) {
-        return Start::Theirs;
-    }
-    // SAFETY: who entered the team keeps it until all threads have left it.
-    let team = unsafe { &*level.team };
-    let (thread, threads) = match team.known {
-        Known::Told(threads) => (level.number, threads),
-        Known::Asked(numbers) => ((numbers.thread)() as u32, (numbers.threads)() as u32),
-    };
-    if threads < 2 || thread >= threads {
-        return Start::Theirs;
-    }
+    let Some((team, thread, threads)) = place(level) else { return Start::Theirs };
     let number = level.met;
     level.met += 1;
     let named = NEXT.take();
@@ -397,7 +409,7 @@ pub fn start_loop(ask: &Ask) -> Start {
     };
     let Some(execution) = execution else { return Start::Theirs };
     level.cursor = Cursor::new(thread, threads, node().unwrap_or(0));
-    level.seen = 0;
+    (level.seen, level.chunk) = (0, (0, 0));
     if let Some(room) = execution.record {
         let recorded = Recorded { thread, node: node(), runs: Vec::with_capacity(room), overflowed: false };
         level.record = Box::into_raw(Box::new(recorded));
@@ -405,6 +417,56 @@ pub fn start_loop(ask: &Ask) -> Start {
     level.at = if execution.deal.is_some() { At::Dealt } else { At::Watched };
     level.execution = Arc::into_raw(execution);
     if level.at == At::Dealt { Start::Dealt } else { Start::Watched }
+}
+
+/// The team of a level, the thread's number and the number of threads; `None`: homenode leaves the
+/// loops there alone.
+fn place(level: &Level) -> Option<(&'static Team, u32, u32)> {
+    if level.team.is_null() || level.foreign > 0 || FORKED.load(Ordering::Relaxed) {
+        return None;
+    }
+    // SAFETY: who entered the team keeps it until all threads have left it, and no caller keeps the
+    // reference beyond one call of the run-time's.
+    let team = unsafe { &*level.team };
+    let (thread, threads) = match team.known {
+        Known::Told(threads) => (level.number, threads),
+        Known::Asked(numbers) => ((numbers.thread)() as u32, (numbers.threads)() as u32),
+    };
+    (threads >= 2 && thread < threads).then_some((team, thread, threads))
+}
+
+/// The thread starts a static loop, in which each thread gets one range. `theirs` asks the
+/// program's own run-time for the thread's range. Returns the range that the thread is to execute,
+/// if it is another one.
+pub fn start_static(site: usize, space: Space, theirs: impl FnOnce() -> Run) -> Option<Run> {
+    let Some((team, thread, threads)) = place(level()) else {
+        theirs();
+        return None;
+    };
+    let shape = Shape { site, space, chunk: 0, team: threads };
+    let Turn { range, row } = team.statics.begin(&shape, thread, || {
+        if !ON.load(Ordering::Acquire) || state::inside() {
+            return None;
+        }
+        let decided = state::guarded(|| Some(locked(&BOOK).as_mut()?.decide_static(&shape)));
+        if decided.is_none() {
+            ON.store(false, Ordering::Relaxed);
+        }
+        decided.flatten()
+    });
+    let own = theirs();
+    if let Some(record) = row {
+        let runs = if record { vec![own] } else { Vec::new() };
+        let all = team.statics.tell(&shape, Row { thread, node: node(), runs });
+        if let Some((shape, rows, taken)) = all {
+            state::guarded(|| {
+                if let Some(book) = locked(&BOOK).as_mut() {
+                    book.began_static(&shape, rows, taken);
+                }
+            });
+        }
+    }
+    range
 }
 
 /// The node that the thread runs on.
@@ -426,7 +488,8 @@ fn decide(ask: &Ask, threads: u32) -> Option<Arc<Execution>> {
     let shape = Shape { site: ask.site, space: ask.space, chunk: ask.chunk, team: threads };
     let decided = state::guarded(|| {
         let mut book = locked(&BOOK);
-        let decision = book.as_mut()?.decide(&shape, ask.promise, code::place)?;
+        let book = book.as_mut()?;
+        let decision = book.decide(&shape, ask.promise, code::place, nodes_of)?;
         Some(Arc::new(Execution {
             shape,
             including: ask.including,
@@ -437,6 +500,7 @@ fn decide(ask: &Ask, threads: u32) -> Option<Arc<Execution>> {
             left: AtomicU32::new(threads),
             chunks: AtomicU64::new(0),
             broken: AtomicBool::new(false),
+            touched: (book.wants_touches() && moving::may_be_armed()).then(Touched::new),
             rows: Mutex::new(Vec::new()),
         }))
     });
@@ -458,7 +522,10 @@ pub fn next() -> Next {
             let order = MACHINE.get().map(|m| &m.order);
             let run = execution.deal.as_ref().zip(order).and_then(|(d, o)| d.next(&mut at.cursor, o));
             match run {
-                Some(run) => Next::Run(&execution.shape.space, run),
+                Some(run) => {
+                    at.chunk = (run.begin, run.end);
+                    Next::Run(&execution.shape.space, run)
+                }
                 None => {
                     leave_loop(at, true);
                     Next::End
@@ -490,14 +557,17 @@ pub fn seen(chunk: Option<(u64, u64)>) {
     let level = level();
     let Some((begin, end)) = chunk else { return leave_loop(level, true) };
     level.seen += 1;
-    if level.record.is_null() {
-        return;
-    }
-    // SAFETY: this thread's own, until it leaves the loop; the thread holds the execution as long.
-    let (record, execution) = unsafe { (&mut *level.record, &*level.execution) };
+    // SAFETY: the thread holds the execution until it leaves the loop.
+    let execution = unsafe { &*level.execution };
     let (_, step, _) = execution.shape.space.parts();
     // A last value becomes the bound that the next chunk may begin with.
     let end = if execution.including { end.wrapping_add(step as u64) } else { end };
+    level.chunk = (begin, end);
+    if level.record.is_null() {
+        return;
+    }
+    // SAFETY: this thread's own, until it leaves the loop.
+    let record = unsafe { &mut *level.record };
     let has_room = record.runs.len() < record.runs.capacity();
     match record.runs.last_mut() {
         // Neighbours, where the bound of one is the first value of the other.
@@ -505,6 +575,28 @@ pub fn seen(chunk: Option<(u64, u64)>) {
         _ if has_room => record.runs.push((begin, end)),
         _ => record.overflowed = true,
     }
+}
+
+/// The thread touches an armed page. In a handler.
+fn touched(address: usize) {
+    let level = LEVEL.with(Cell::as_ptr);
+    // SAFETY: this thread's own. The handler may have interrupted a function of this file, which
+    // then has a reference; it touches no armed memory in between, so the fault is the program's.
+    let (execution, chunk) = unsafe { ((*level).execution, (*level).chunk) };
+    // SAFETY: the thread holds the execution until it leaves the loop.
+    if let Some(execution) = unsafe { execution.as_ref() }
+        && let Some(touched) = &execution.touched
+    {
+        touched.note(chunk, address);
+    }
+}
+
+/// The nodes of pages, as far as they are known.
+fn nodes_of(pages: &[usize]) -> Vec<Option<u16>> {
+    let mut homes = vec![None; pages.len()];
+    // Without an answer every page stays unknown.
+    let _ = moving::homes(pages, &mut homes);
+    homes.into_iter().map(|home| home.map(|node| node.0)).collect()
 }
 
 /// The thread has left its loop, perhaps by cancellation.
@@ -552,17 +644,14 @@ fn ended(execution: &Execution) {
     state::guarded(|| {
         let space = execution.shape.space;
         let mut overflowed = false;
+        let run = |(begin, end): (u64, u64)| Run {
+            begin: space.index(begin),
+            end: if execution.including { space.index(end) } else { space.end(end) },
+        };
         let row = |recorded: &Recorded| Row {
             thread: recorded.thread,
             node: recorded.node,
-            runs: recorded
-                .runs
-                .iter()
-                .map(|(begin, end)| Run {
-                    begin: space.index(*begin),
-                    end: if execution.including { space.index(*end) } else { space.end(*end) },
-                })
-                .collect(),
+            runs: recorded.runs.iter().copied().map(run).collect(),
         };
         let rows = execution.record.map(|_| {
             let rows = locked(&execution.rows);
@@ -579,7 +668,14 @@ fn ended(execution: &Execution) {
             overflowed,
             complete: !execution.broken.load(Ordering::Relaxed),
         };
+        let values = |((begin, end), page): ((u64, u64), usize)| {
+            let run = if outcome.taken { Run { begin, end } } else { run((begin, end)) };
+            let (low, high) = space.place(run);
+            (low, high, page)
+        };
+        let touches: Vec<_> = execution.touched.iter().flat_map(Touched::all).map(values).collect();
         if let Some(book) = locked(&BOOK).as_mut() {
+            book.touched(execution.shape.site, touches);
             book.ended(&execution.shape, outcome);
         }
     });

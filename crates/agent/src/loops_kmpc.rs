@@ -23,14 +23,16 @@ pub const BASE: usize = 128;
 
 /// The type of a loop's variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Type {
-    bytes: u8,
-    signed: bool,
+pub struct Type {
+    /// 4 or 8.
+    pub bytes: u8,
+    /// Whether it has negative values.
+    pub signed: bool,
 }
 
 impl Type {
     /// The value in a word whose upper bits may be anything.
-    fn value(self, word: usize) -> i128 {
+    pub fn value(self, word: usize) -> i128 {
         match (self.bytes, self.signed) {
             (4, true) => i128::from(word as i32),
             (4, false) => i128::from(word as u32),
@@ -40,13 +42,15 @@ impl Type {
     }
 
     /// A step has a sign, whatever the variable has.
-    fn step(self, word: usize) -> i128 {
+    pub fn step(self, word: usize) -> i128 {
         Self { signed: true, ..self }.value(word)
     }
 
+    /// Stores a value.
+    ///
     /// # Safety
     /// The place is one for a value of the type.
-    unsafe fn write(self, place: usize, value: u64) {
+    pub unsafe fn write(self, place: usize, value: u64) {
         // SAFETY: the caller's promise.
         unsafe {
             match self.bytes {
@@ -56,9 +60,11 @@ impl Type {
         }
     }
 
+    /// The value at a place, as 64 bits.
+    ///
     /// # Safety
     /// There is a value of the type at the place.
-    unsafe fn read(self, place: usize) -> u64 {
+    pub unsafe fn read(self, place: usize) -> u64 {
         // SAFETY: the caller's promise.
         let word = unsafe {
             match self.bytes {
@@ -75,8 +81,10 @@ const DYNAMIC: u32 = 35;
 const GUIDED: u32 = 36;
 const RUNTIME: u32 = 37;
 const AUTO: u32 = 38;
-const MONOTONIC: u32 = 1 << 29;
-const NONMONOTONIC: u32 = 1 << 30;
+/// Modifiers of a schedule.
+pub const MONOTONIC: u32 = 1 << 29;
+/// As [`MONOTONIC`].
+pub const NONMONOTONIC: u32 = 1 << 30;
 
 /// Chunk size and promise of a schedule; `None`: homenode leaves it alone.
 fn promise(schedule: u32, chunk: i128, set: impl FnOnce() -> Option<(u32, i32)>) -> Option<(u64, Promise)> {

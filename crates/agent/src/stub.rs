@@ -37,6 +37,34 @@ macro_rules! stub {
 }
 pub(crate) use stub;
 
+/// As [`stub!`], for functions that have nine words.
+macro_rules! stub_of_nine {
+    ($how:path, $entry:expr) => {
+        // Arguments 7, 8 and 9 lie above the return address. 5 words keep the stack aligned.
+        std::arch::naked_asm!(
+            ".cfi_startproc",
+            "push {entry}",
+            ".cfi_adjust_cfa_offset 8",
+            "push qword ptr [rsp + 8]",
+            ".cfi_adjust_cfa_offset 8",
+            "push qword ptr [rsp + 40]",
+            ".cfi_adjust_cfa_offset 8",
+            "push qword ptr [rsp + 40]",
+            ".cfi_adjust_cfa_offset 8",
+            "push qword ptr [rsp + 40]",
+            ".cfi_adjust_cfa_offset 8",
+            "call {f}",
+            "add rsp, 40",
+            ".cfi_adjust_cfa_offset -40",
+            "ret",
+            ".cfi_endproc",
+            entry = const ($entry) as i32,
+            f = sym $how,
+        )
+    };
+}
+pub(crate) use stub_of_nine;
+
 /// A function that [`stub!`] goes to. It takes the eight words of the call, its return address and
 /// the number of the entry point.
 macro_rules! front {
@@ -63,9 +91,12 @@ macro_rules! front {
 pub(crate) use front;
 
 /// Functions that this library exports with `homenode_` before the run-time's name, numbered from
-/// `$base` on: `NAMES` has the run-time's names, by number.
+/// `$base` on: `NAMES` has the run-time's names, by number. Functions are as `$stub` makes them.
 macro_rules! exported {
     ($base:expr; $($how:ident $name:ident)*) => {
+        $crate::stub::exported!($base, stub; $($how $name)*);
+    };
+    ($base:expr, $stub:ident; $($how:ident $name:ident)*) => {
         /// Names of the entry points, by number.
         static NAMES: &[&CStr] = &[$($crate::stub::name(concat!(stringify!($name), "\0"))),*];
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
@@ -78,7 +109,7 @@ macro_rules! exported {
             #[unsafe(no_mangle)]
             #[unsafe(naked)]
             pub unsafe extern "C-unwind" fn $name() {
-                $crate::stub::stub!($how, $base + Entry::$name as usize)
+                $crate::stub::$stub!($how, $base + Entry::$name as usize)
             }
         )*
     };

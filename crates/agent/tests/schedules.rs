@@ -72,13 +72,17 @@ fn alone(program: &Path, args: &[&str]) -> String {
 }
 
 fn with(program: &Path, args: &[&str], asked: Asked, nodes: u32, from: Option<&Path>) -> Ran {
+    on(Machine::even(nodes, 2, Bytes::gib(1), 20), program, args, asked, from)
+}
+
+fn on(machine: Machine, program: &Path, args: &[&str], asked: Asked, from: Option<&Path>) -> Ran {
     let folder = program.with_extension("run");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir(&folder).unwrap();
     let settings = Settings {
         policy: "first-touch".into(),
         arming: Arming::Asked,
-        machine: Machine::even(nodes, 2, Bytes::gib(1), 20),
+        machine,
         pretend: true,
         schedule: Some(asked),
         ..Settings::default()
@@ -88,6 +92,9 @@ fn with(program: &Path, args: &[&str], asked: Asked, nodes: u32, from: Option<&P
         std::fs::copy(from, folder.join(FROM)).unwrap();
     }
     let mut command = Command::new(program);
+    if matches!(args, ["follow" | "pages"]) {
+        command.env("OMP_PLACES", "{0},{1}").env("OMP_PROC_BIND", "close");
+    }
     environment(command.args(args)).env("LD_PRELOAD", libraries().unwrap()).env(settings::RUN_DIR, &folder);
     let done = command.output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr);
@@ -98,6 +105,12 @@ fn with(program: &Path, args: &[&str], asked: Asked, nodes: u32, from: Option<&P
         |path: PathBuf| -> Facts { homenode_wire::read(&mut std::fs::File::open(path).unwrap()).unwrap() };
     let dealt = report.next().and_then(|path| read(path).schedule);
     Ran { out: String::from_utf8(done.stdout).unwrap(), dealt, folder }
+}
+
+/// Whether threads may be bound to CPUs 0 and 1.
+fn has_two_cpus() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    status.lines().any(|l| l.starts_with("Cpus_allowed_list:\t0-"))
 }
 
 const fn asked(mode: Mode) -> Asked {
@@ -152,6 +165,65 @@ fn a_replay_gives_each_thread_what_it_got() {
             let ran = with(&program, &["map", "20"], asked(mode), 2, None);
             assert_eq!(ran.out, "19 of 19\n", "{program:?} {mode}");
         }
+    }
+}
+
+#[test]
+fn static_loops_of_clang_follow_their_values() {
+    if libraries().is_none() {
+        return println!("skipped: libhomenode.so and libhomenode_loops.so are not built");
+    }
+    let folder = folder("static");
+    for program in programs(&folder) {
+        let own = "0 1 2 3, last 409, wrong 0\n";
+        assert_eq!(alone(&program, &["follow"]), own, "{program:?}");
+        let follows = |mode, want: &str| {
+            // A CPU each, and two threads on each CPU.
+            let machine = Machine::even(2, 1, Bytes::gib(1), 20);
+            let ran = on(machine, &program, &["follow"], asked(mode), None);
+            // GCC's static loops are seen by nobody.
+            let want = if is_libomp(&program) { want } else { own };
+            assert_eq!(ran.out, want, "{program:?} {mode}");
+            let dealt = ran.dealt.unwrap();
+            assert_eq!(
+                (dealt.taken, dealt.loops),
+                if want == own { (0, dealt.loops) } else { (1, 2) },
+                "{dealt:?}"
+            );
+        };
+        follows(Mode::Record, own);
+        follows(Mode::Replay, "3 2 1 0, last 409, wrong 0\n");
+        match has_two_cpus() {
+            true => follows(Mode::Affinity, "2 3 0 1, last 409, wrong 0\n"),
+            false => println!("skipped: affinity takes CPUs 0 and 1"),
+        }
+    }
+}
+
+#[test]
+fn chunks_follow_the_pages_that_they_use() {
+    if libraries().is_none() {
+        return println!("skipped: libhomenode.so and libhomenode_loops.so are not built");
+    }
+    let folder = folder("pages");
+    if !has_two_cpus() {
+        return println!("skipped: threads are bound to CPUs 0 and 1");
+    }
+    // libomp gives each thread a range first, whoever comes first.
+    for program in programs(&folder).iter().filter(|p| !is_libomp(p)) {
+        let run = |mode| {
+            let machine = Machine::even(2, 1, Bytes::gib(1), 20);
+            let ran = on(machine, program, &["pages"], asked(mode), None);
+            let lines: Vec<String> = ran.out.lines().map(str::to_owned).collect();
+            (lines, ran.dealt.unwrap().taken)
+        };
+        let (lines, taken) = run(Mode::Record);
+        if lines[0] != "next touch 0" {
+            return println!("skipped: this machine has no next touch ({})", lines[0]);
+        }
+        assert_eq!((&lines[1..], taken), (&["0 0 1 1", "moved 0", "0 0 1 1"].map(String::from)[..], 0));
+        let (lines, taken) = run(Mode::Affinity);
+        assert_eq!((&lines[1..], taken), (&["0 0 1 1", "moved 0", "1 1 0 0"].map(String::from)[..], 1));
     }
 }
 

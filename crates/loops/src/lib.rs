@@ -5,8 +5,8 @@
 //! are. Without `--schedule` the library is not loaded, so that a program's calls go straight to
 //! its own run-time and cost nothing.
 //!
-//! `libhomenode` (`crates/agent`, `loops_gomp` and `loops_kmpc`) exports each function under its
-//! name with `homenode_` before it.
+//! `libhomenode` (`crates/agent`, `loops_gomp`, `loops_kmpc` and `loops_static_kmpc`) exports each
+//! function under its name with `homenode_` before it.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("these jumps are written for x86-64 Linux");
@@ -65,4 +65,8 @@ led! {
     __kmpc_dispatch_next_4u
     __kmpc_dispatch_next_8
     __kmpc_dispatch_next_8u
+    __kmpc_for_static_init_4
+    __kmpc_for_static_init_4u
+    __kmpc_for_static_init_8
+    __kmpc_for_static_init_8u
 }

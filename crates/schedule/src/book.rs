@@ -11,11 +11,13 @@ use homenode_wire::schedule::{Dealt, KEPT, Kept, Mode, REFUSED};
 
 use crate::auto::{Auto, Candidate};
 use crate::deal::Deal;
+use crate::exchange;
 use crate::file::Imported;
 use crate::homes::Homes;
 use crate::queues::{Lists, Queues};
 use crate::space::{Chunks, Run, Space};
 use crate::table::{self, Table};
+use crate::touches::{Touch, Touches};
 
 /// Shapes that are remembered. A loop whose trip count changes with every execution has a shape for
 /// each.
@@ -70,6 +72,15 @@ pub struct Row {
     pub runs: Vec<Run>,
 }
 
+/// How a static loop is executed this time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StaticDecision {
+    /// The number of the range that each thread gets; `None`: the program's own schedule.
+    pub ranges: Option<Arc<[u32]>>,
+    /// The ranges that the program's own schedule gives are wanted.
+    pub record: bool,
+}
+
 /// What an execution came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
@@ -97,7 +108,26 @@ struct Known {
     table: Option<Arc<Table>>,
     nodes: Vec<Option<u16>>,
     lists: Option<Arc<Lists>>,
+    /// [`Site::version`] of these lists.
+    version: u64,
     attempts: u32,
+}
+
+/// What a loop's iterations touch, and the owners of its values that follow.
+#[derive(Debug, Default)]
+struct Site {
+    touches: Touches,
+    /// Owners by executions, overlaid by the homes of touched pages.
+    homes: Option<Arc<Homes>>,
+    /// Grows when the homes change.
+    version: u64,
+}
+
+/// A static loop's exchange of ranges, and what it was made for.
+#[derive(Debug)]
+struct Exchange {
+    owners: Vec<Option<u16>>,
+    ranges: Option<Arc<[u32]>>,
 }
 
 /// The loops of a program.
@@ -108,7 +138,14 @@ pub struct Book {
     shapes: BTreeMap<Shape, Known>,
     /// By site, threads and power of two of the trip count.
     autos: BTreeMap<(usize, u32, u32), Auto>,
-    /// Of the first recorded loop at a site.
+    /// The nodes of a team's threads as they were seen last, by the number of threads.
+    thread_nodes: BTreeMap<u32, Vec<Option<u16>>>,
+    /// By site, values and threads.
+    exchanges: BTreeMap<(usize, Space, u32), Exchange>,
+    /// Of loops whose touches were seen.
+    touched: BTreeMap<usize, Site>,
+    /// Owners of values. An owner is a node, with `replay` a thread. Of the first recorded loop at
+    /// a site.
     of_site: BTreeMap<usize, Arc<Homes>>,
     /// Of the first recorded loop with these values.
     of_space: BTreeMap<Space, Arc<Homes>>,
@@ -130,6 +167,9 @@ impl Book {
             nodes,
             shapes: BTreeMap::new(),
             autos: BTreeMap::new(),
+            thread_nodes: BTreeMap::new(),
+            exchanges: BTreeMap::new(),
+            touched: BTreeMap::new(),
             of_site: BTreeMap::new(),
             of_space: BTreeMap::new(),
             from: None,
@@ -156,12 +196,13 @@ impl Book {
     }
 
     /// How the next execution of a loop goes; `None`: homenode has nothing to do with it. `place`
-    /// tells in which file a site is, and where there.
+    /// tells in which file a site is, and where there; `nodes_of` tells the node of each page.
     pub fn decide(
         &mut self,
         shape: &Shape,
         promise: Promise,
         place: impl Fn(usize) -> Option<(u64, u64)>,
+        nodes_of: impl Fn(&[usize]) -> Vec<Option<u16>>,
     ) -> Option<Decision> {
         if shape.space.count() == 0 || shape.team < 2 {
             return None;
@@ -183,6 +224,7 @@ impl Book {
             }
             self.shapes.insert(*shape, known);
         }
+        self.ask_for_homes(shape, nodes_of);
         let decision = match self.mode {
             Mode::Record => self.own(shape, None),
             Mode::Block => self.dealt(shape, promise, Candidate::Block),
@@ -252,15 +294,47 @@ impl Book {
         if self.nodes < 2 {
             return None;
         }
-        if let Some(lists) = self.shapes.get(shape).and_then(|k| k.lists.as_ref()) {
+        let (homes, version) = match self.touched.get(&shape.site) {
+            Some(Site { homes: Some(homes), version, .. }) => (homes, *version),
+            _ => (self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space))?, 0),
+        };
+        if let Some(known) = self.shapes.get(shape).filter(|k| k.version == version)
+            && let Some(lists) = known.lists.as_ref()
+        {
             return Some(Arc::clone(lists));
         }
-        let homes = self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space))?;
         let lists = Arc::new(Lists::new(&shape.space, chunks, homes, self.nodes)?);
         if let Some(known) = self.shapes.get_mut(shape) {
-            known.lists = Some(Arc::clone(&lists));
+            (known.lists, known.version) = (Some(Arc::clone(&lists)), version);
         }
         Some(lists)
+    }
+
+    /// Whether touches of pages are of use ([`Book::touched`]).
+    pub const fn wants_touches(&self) -> bool {
+        matches!(self.mode, Mode::Affinity | Mode::Auto) && self.nodes > 1
+    }
+
+    /// A loop at a site was seen to touch pages.
+    pub fn touched(&mut self, site: usize, touches: impl IntoIterator<Item = Touch>) {
+        if self.touched.contains_key(&site) || self.touched.len() < SHAPES {
+            self.touched.entry(site).or_default().touches.add(touches);
+        }
+    }
+
+    /// Finds the nodes of the pages that a loop touches, if it is time to.
+    fn ask_for_homes(&mut self, shape: &Shape, nodes_of: impl Fn(&[usize]) -> Vec<Option<u16>>) {
+        let Some(site) = self.touched.get_mut(&shape.site) else { return };
+        if !site.touches.is_due() {
+            return;
+        }
+        let by_execution = self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space));
+        let nodes = site.touches.nodes(nodes_of);
+        let homes = by_execution.map_or(&Homes::default(), |homes| &**homes).overlaid(nodes);
+        if site.homes.as_deref() != Some(&homes) {
+            site.homes = Some(Arc::new(homes));
+            site.version += 1;
+        }
     }
 
     fn tried(&mut self, shape: &Shape, promise: Promise) -> Option<Decision> {
@@ -279,6 +353,81 @@ impl Book {
         });
         self.autos.insert(key, auto);
         self.dealt(shape, promise, chosen).or_else(|| self.own(shape, Some(Candidate::Own)))
+    }
+
+    /// Whether static loops follow data in a mode.
+    pub const fn follows_data(mode: Mode) -> bool {
+        matches!(mode, Mode::Affinity | Mode::Replay)
+    }
+
+    /// How the next execution of a static loop goes, in which each thread gets one range. The
+    /// shape's chunk size does not matter.
+    pub fn decide_static(&mut self, shape: &Shape) -> StaticDecision {
+        let is_useful = match self.mode {
+            Mode::Affinity => self.nodes > 1,
+            mode => Self::follows_data(mode),
+        };
+        if shape.space.count() == 0 || shape.team < 2 || !is_useful {
+            return StaticDecision::default();
+        }
+        let homes = self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space));
+        let Some(homes) = homes else {
+            return StaticDecision { ranges: None, record: self.mode == Mode::Affinity };
+        };
+        let owners = match self.mode {
+            Mode::Replay => (0..shape.team).map(|t| u16::try_from(t).ok()).collect(),
+            _ => match self.thread_nodes.get(&shape.team) {
+                Some(nodes) => nodes.clone(),
+                None => return StaticDecision { ranges: None, record: true },
+            },
+        };
+        let key = (shape.site, shape.space, shape.team);
+        let has_room = self.exchanges.len() < SHAPES;
+        let ranges = match self.exchanges.get(&key) {
+            Some(known) if known.owners == owners => known.ranges.clone(),
+            None if !has_room => None,
+            _ => {
+                let ranges = exchange::exchanged(&shape.space, homes, &owners).map(Arc::from);
+                self.exchanges.insert(key, Exchange { owners, ranges: ranges.clone() });
+                ranges
+            }
+        };
+        StaticDecision { ranges, record: false }
+    }
+
+    /// All threads of a team have started a static loop. `taken`: their ranges were exchanged. Else
+    /// a row has what the program's own schedule gave, if that was wanted.
+    pub fn began_static(&mut self, shape: &Shape, rows: Vec<Row>, taken: bool) {
+        if taken {
+            self.sites.insert(shape.site);
+            self.taken += 1;
+            self.chunks += u64::from(shape.team);
+        }
+        let (threads, nodes) = self.by_thread(shape.team, rows);
+        if taken || threads.iter().all(Vec::is_empty) {
+            return;
+        }
+        match Table::new(shape.space.count(), threads) {
+            Ok(table) => self.learn(shape, &table, &nodes),
+            Err(why) => self.refuse(format!("the recording of a static loop makes no sense: {why}")),
+        }
+    }
+
+    /// What each thread executed and its node, by its number.
+    fn by_thread(&mut self, team: u32, rows: Vec<Row>) -> (Vec<Vec<Run>>, Vec<Option<u16>>) {
+        let mut threads = vec![Vec::new(); team as usize];
+        let mut nodes = vec![None; team as usize];
+        for row in rows {
+            if let (Some(runs), Some(node)) =
+                (threads.get_mut(row.thread as usize), nodes.get_mut(row.thread as usize))
+            {
+                (*runs, *node) = (row.runs, row.node);
+            }
+        }
+        if self.thread_nodes.contains_key(&team) || self.thread_nodes.len() < SHAPES {
+            self.thread_nodes.insert(team, nodes.clone());
+        }
+        (threads, nodes)
     }
 
     /// An execution has ended.
@@ -318,15 +467,7 @@ impl Book {
         // An earlier execution had no room; this one has.
         self.refused.remove(&too_many);
         self.recorded += outcome.chunks;
-        let mut threads = vec![Vec::new(); shape.team as usize];
-        let mut nodes = vec![None; shape.team as usize];
-        for row in rows {
-            if let (Some(runs), Some(node)) =
-                (threads.get_mut(row.thread as usize), nodes.get_mut(row.thread as usize))
-            {
-                (*runs, *node) = (row.runs, row.node);
-            }
-        }
+        let (threads, nodes) = self.by_thread(shape.team, rows);
         match Table::new(shape.space.count(), threads) {
             Ok(table) => {
                 let table = Arc::new(table);
@@ -343,7 +484,10 @@ impl Book {
         if self.of_site.contains_key(&shape.site) {
             return;
         }
-        let homes = Homes::of(&shape.space, table, |t| nodes.get(t).copied().flatten());
+        let homes = Homes::of(&shape.space, table, |t| match self.mode {
+            Mode::Replay => u16::try_from(t).ok(),
+            _ => nodes.get(t).copied().flatten(),
+        });
         if homes.is_empty() {
             return;
         }
@@ -393,13 +537,18 @@ fn auto_key(shape: &Shape) -> (usize, u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queues::Order;
 
     fn shape(count: i128, team: u32) -> Shape {
         Shape { site: 0x1000, space: Space::excluding(0, count, 1).unwrap(), chunk: 10, team }
     }
 
+    fn nothing(pages: &[usize]) -> Vec<Option<u16>> {
+        vec![None; pages.len()]
+    }
+
     fn decide(book: &mut Book, shape: &Shape) -> Option<Decision> {
-        book.decide(shape, Promise::default(), |_| None)
+        book.decide(shape, Promise::default(), |_| None, nothing)
     }
 
     fn recorded(count: u64, split: u64) -> Outcome {
@@ -466,11 +615,81 @@ mod tests {
         }
         // Ascending order is promised: only the program's own schedule keeps the promise.
         let promise = Promise { monotonic: true, ..Promise::default() };
-        assert!(book.decide(&first, promise, |_| None).is_none());
+        assert!(book.decide(&first, promise, |_| None, nothing).is_none());
         let mut one_node = Book::new(Mode::Affinity, 1);
         decide(&mut one_node, &first);
         one_node.ended(&first, recorded(100, 30));
         assert!(decide(&mut one_node, &first).is_none());
+    }
+
+    #[test]
+    fn chunks_follow_their_pages() {
+        let mut book = Book::new(Mode::Affinity, 2);
+        let shape = shape(100, 2);
+        let own = |book: &mut Book, at: u16| {
+            let nodes_of = |pages: &[usize]| pages.iter().map(|p| Some((*p as u16 + at) % 2)).collect();
+            let deal = book.decide(&shape, Promise::default(), |_| None, nodes_of)?.deal;
+            let Some(Deal::Affinity(lists, queues)) = deal else { return None };
+            Some(queues.next(&lists, &Order::flat(2), 1)?.begin)
+        };
+        assert_eq!(own(&mut book, 0), None);
+        book.ended(&shape, recorded(100, 30));
+        assert_eq!(own(&mut book, 0), Some(30), "node 1 executed these first");
+        // Pages of even numbers lie on node 0.
+        book.touched(shape.site, [(0, 30, 1), (30, 100, 2)]);
+        assert_eq!([own(&mut book, 0), own(&mut book, 0)], [Some(0); 2]);
+        // Pages moved. Homes are asked for in executions 1, 2, 4 and 8.
+        let begins: Vec<_> = (0..3).map(|_| own(&mut book, 1).unwrap()).collect();
+        assert_eq!(begins, [0, 30, 30]);
+        // New touches: two of the three pages of these values are on node 1.
+        book.touched(shape.site, [(0, 10, 8), (0, 10, 10)]);
+        assert_eq!(own(&mut book, 1), Some(0));
+    }
+
+    #[test]
+    fn static_loops_follow_the_first_loop_over_their_values() {
+        let row = |thread: u32, runs: &[(u64, u64)]| Row {
+            thread,
+            node: Some(thread as u16),
+            runs: runs.iter().map(|(begin, end)| Run { begin: *begin, end: *end }).collect(),
+        };
+        let swapped = Some(Arc::from(vec![1, 0]));
+        for mode in [Mode::Affinity, Mode::Replay] {
+            let mut book = Book::new(mode, 2);
+            let (first, loop_) = (shape(100, 2), Shape { site: 0x2000, chunk: 0, ..shape(100, 2) });
+            assert!(decide(&mut book, &first).unwrap().record.is_some());
+            let rows = vec![row(0, &[(60, 100)]), row(1, &[(0, 60)])];
+            let outcome = Outcome { rows: Some(rows), complete: true, ..Outcome::default() };
+            book.ended(&first, outcome);
+            let decision = book.decide_static(&loop_);
+            assert_eq!(decision, StaticDecision { ranges: swapped.clone(), record: false }, "{mode}");
+            book.began_static(&loop_, vec![row(0, &[]), row(1, &[])], true);
+            assert_eq!((book.dealt_so_far().taken, book.dealt_so_far().loops), (1, 2));
+            // Where the threads run by now decides, not where they ran.
+            let moved = vec![Row { node: Some(1), ..row(0, &[]) }, Row { node: Some(0), ..row(1, &[]) }];
+            book.began_static(&loop_, moved, true);
+            let now = if mode == Mode::Affinity { None } else { swapped.clone() };
+            assert_eq!(book.decide_static(&loop_).ranges, now, "{mode}");
+            let other = Shape { site: 0x3000, ..shape(99, 2) };
+            assert_eq!(book.decide_static(&other).ranges, None, "other values");
+        }
+        for mode in [Mode::Block, Mode::Cyclic, Mode::Record, Mode::Auto] {
+            assert_eq!(Book::new(mode, 2).decide_static(&shape(100, 2)), StaticDecision::default());
+        }
+    }
+
+    #[test]
+    fn a_static_loop_teaches_the_nodes_of_its_values() {
+        let mut book = Book::new(Mode::Affinity, 2);
+        let (loop_, dynamic) = (Shape { chunk: 0, ..shape(100, 2) }, Shape { site: 0x2000, ..shape(100, 2) });
+        assert_eq!(book.decide_static(&loop_), StaticDecision { ranges: None, record: true });
+        book.began_static(&loop_, recorded(100, 50).rows.unwrap(), false);
+        assert_eq!(book.decide_static(&loop_), StaticDecision::default(), "its own order is the best");
+        assert!(matches!(decide(&mut book, &dynamic).unwrap().deal, Some(Deal::Affinity(..))));
+        // A thread that never came: nothing is learned.
+        let mut book = Book::new(Mode::Affinity, 2);
+        book.began_static(&loop_, recorded(100, 50).rows.unwrap()[..1].to_vec(), false);
+        assert!(decide(&mut book, &dynamic).unwrap().deal.is_none());
     }
 
     #[test]
@@ -502,7 +721,8 @@ mod tests {
         let mut book = Book::new(Mode::Cyclic, 1);
         let shape = Shape { chunk: 1, ..shape(1 << 40, 4) };
         let promise = Promise { uneven: true, ..Promise::default() };
-        let Some(Decision { deal: Some(Deal::Cyclic(chunks)), .. }) = book.decide(&shape, promise, |_| None)
+        let Some(Decision { deal: Some(Deal::Cyclic(chunks)), .. }) =
+            book.decide(&shape, promise, |_| None, nothing)
         else {
             panic!("it is dealt")
         };

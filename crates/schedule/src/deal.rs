@@ -50,11 +50,7 @@ impl Deal {
                 if at > 0 {
                     return None;
                 }
-                let border = |n: u32| {
-                    let part = u128::from(chunks.number()) * u128::from(n) / u128::from(team.max(1));
-                    u64::try_from(part).unwrap_or(u64::MAX)
-                };
-                chunks.runs(border(thread), border(thread + 1))
+                chunks.block(thread, team)
             }
             Self::Cyclic(chunks) => {
                 let chunk = at.checked_mul(team.into())?.checked_add(thread.into())?;

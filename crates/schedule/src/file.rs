@@ -143,7 +143,7 @@ mod tests {
     fn recorded() -> Schedules {
         let mut book = Book::new(Mode::Record, 2);
         let shape = shape(10, 2);
-        book.decide(&shape, Promise::default(), |_| None).unwrap();
+        book.decide(&shape, Promise::default(), |_| None, nothing).unwrap();
         let row = |thread, begin, end| Row { thread, node: Some(1), runs: vec![Run { begin, end }] };
         let rows = Some(vec![row(0, 4, 10), row(1, 0, 4)]);
         book.ended(&shape, Outcome { rows, complete: true, ..Outcome::default() });
@@ -151,6 +151,10 @@ mod tests {
         let (file, left_out) = export(&book, codes, |site| (site == SITE).then_some((1, 0x1234)));
         assert_eq!((file.loops.len(), left_out, &file.codes[..]), (1, 0, &[code(7)][..]));
         file
+    }
+
+    fn nothing(pages: &[usize]) -> Vec<Option<u16>> {
+        vec![None; pages.len()]
     }
 
     #[test]
@@ -161,14 +165,16 @@ mod tests {
         book.import(Imported::new(file, &[code(7)]).unwrap());
         let place = |_| Some((7, 0x1234));
         // From its first execution on.
-        let decision = book.decide(&shape(10, 2), Promise::default(), place).unwrap();
+        let decision = book.decide(&shape(10, 2), Promise::default(), place, nothing).unwrap();
         let Some(Deal::Replay(table)) = decision.deal else { panic!("it is replayed") };
         assert_eq!(table.runs(0), [Run { begin: 4, end: 10 }]);
         // Another team, another trip count: the program's own schedule, and a sentence.
         for other in [shape(10, 3), shape(11, 2)] {
-            assert!(book.decide(&other, Promise::default(), place).is_none());
+            assert!(book.decide(&other, Promise::default(), place, nothing).is_none());
         }
-        assert!(book.decide(&Shape { site: 1, ..shape(10, 2) }, Promise::default(), |_| None).is_none());
+        assert!(
+            book.decide(&Shape { site: 1, ..shape(10, 2) }, Promise::default(), |_| None, nothing).is_none()
+        );
         let refused = book.dealt_so_far().refused;
         assert_eq!(
             refused,

@@ -24,6 +24,10 @@ impl Homes {
                 (low, high, node)
             }));
         }
+        Self::joined(ranges)
+    }
+
+    fn joined(mut ranges: Vec<(i128, i128, u16)>) -> Self {
         ranges.sort_unstable();
         let mut joined: Vec<(i128, i128, u16)> = Vec::with_capacity(ranges.len());
         for range in ranges {
@@ -35,18 +39,56 @@ impl Homes {
         Self { ranges: joined }
     }
 
+    /// Ranges of values with a node, which hold where they are; what is known besides stays.
+    /// `ranges` ascend, and none overlaps another.
+    pub fn overlaid(&self, ranges: Vec<(i128, i128, u16)>) -> Self {
+        let mut all: Vec<(i128, i128, u16)> = Vec::with_capacity(self.ranges.len() + ranges.len());
+        let mut over = ranges.iter().copied().peekable();
+        for (mut begin, end, node) in self.ranges.iter().copied() {
+            while over.next_if(|o| o.1 <= begin).is_some() {}
+            // A range of `ranges` may reach into the next one of these.
+            while let Some((from, to, _)) = over.peek().copied().filter(|o| o.0 < end) {
+                if begin < from {
+                    all.push((begin, from, node));
+                }
+                begin = to.max(begin);
+                if to > end {
+                    break;
+                }
+                over.next();
+            }
+            if begin < end {
+                all.push((begin, end, node));
+            }
+        }
+        all.extend(ranges);
+        Self::joined(all)
+    }
+
     /// Whether no node is known.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
+    /// How many ranges of values have a node. The time of a look-up grows with the number of ranges
+    /// that a run covers.
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// The node of most values of a run of a loop; the lower number where two have as many. `None`
     /// where no value has a node.
     pub fn node(&self, space: &Space, run: Run) -> Option<u16> {
+        let shares = self.values(space, run);
+        shares.into_iter().max_by_key(|(n, sum)| (*sum, std::cmp::Reverse(*n))).map(|(n, _)| n)
+    }
+
+    /// How many values of a run each node has, in no order. Nodes without a value are left out.
+    pub fn values(&self, space: &Space, run: Run) -> Vec<(u16, i128)> {
         let (low, high) = space.place(run);
         let from = self.ranges.partition_point(|r| r.1 <= low);
         let over = self.ranges[from..].iter().take_while(|r| r.0 < high);
-        // Few ranges: chunks are short, or the ranges are long.
+        // Few nodes: a search of the list is the fastest.
         let mut shares: Vec<(u16, i128)> = Vec::new();
         for (begin, end, node) in over {
             let share = *end.min(&high) - *begin.max(&low);
@@ -55,7 +97,7 @@ impl Homes {
                 None => shares.push((*node, share)),
             }
         }
-        shares.into_iter().max_by_key(|(n, sum)| (*sum, std::cmp::Reverse(*n))).map(|(n, _)| n)
+        shares
     }
 }
 
@@ -65,6 +107,28 @@ mod tests {
 
     fn run(begin: u64, end: u64) -> Run {
         Run { begin, end }
+    }
+
+    #[test]
+    fn ranges_that_are_known_better_hold() {
+        let homes = Homes { ranges: vec![(0, 10, 0), (10, 20, 1), (30, 40, 2)] };
+        let over = |ranges: &[(i128, i128, u16)]| homes.overlaid(ranges.to_vec()).ranges;
+        assert_eq!(over(&[]), homes.ranges);
+        assert_eq!(
+            over(&[(5, 12, 3), (13, 15, 4), (18, 35, 5), (50, 60, 6)]),
+            [
+                (0, 5, 0),
+                (5, 12, 3),
+                (12, 13, 1),
+                (13, 15, 4),
+                (15, 18, 1),
+                (18, 35, 5),
+                (35, 40, 2),
+                (50, 60, 6)
+            ]
+        );
+        assert_eq!(over(&[(-5, 100, 7)]), [(-5, 100, 7)]);
+        assert_eq!(over(&[(0, 10, 1)]), [(0, 20, 1), (30, 40, 2)]);
     }
 
     #[test]

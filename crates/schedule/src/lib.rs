@@ -6,7 +6,9 @@
 //! | [`table`] | which thread executed which iterations: recorded, checked, replayed |
 //! | [`deal`] | hands a thread its next iterations: block, cyclic, replayed, by affinity |
 //! | [`homes`] | the node of each iteration, by the value of the loop's variable |
+//! | [`exchange`] | who gets which range of a static loop, by the owners of its values |
 //! | [`queues`] | a list of chunks for each node, shared by its threads, with stealing |
+//! | [`touches`] | which pages the values of a loop's variable were seen to touch |
 //! | [`auto`] | which schedule is the fastest, by the times of a loop's executions |
 //! | [`book`] | what is known of each loop, and what follows for its next execution |
 //! | [`file`](mod@file) | recorded tables of a run for a later run |
@@ -35,6 +37,7 @@ pub mod auto;
 pub mod book;
 pub mod deal;
 pub mod distribution;
+pub mod exchange;
 pub mod file;
 pub mod homes;
 pub mod page_owners;
@@ -42,9 +45,10 @@ pub mod queues;
 pub mod share;
 pub mod space;
 pub mod table;
+pub mod touches;
 
 pub use auto::{Auto, Candidate};
-pub use book::{Book, Decision, Outcome, Row, Shape};
+pub use book::{Book, Decision, Outcome, Row, Shape, StaticDecision};
 pub use deal::{Cursor, Deal};
 pub use homes::Homes;
 pub use queues::{Lists, Order, Queues};

@@ -141,6 +141,17 @@ impl Chunks {
         Run { begin: at(begin), end: at(end) }
     }
 
+    /// The iterations of the thread of that number where each thread of a team gets one range of
+    /// neighbouring chunks. The ranges differ by at most one chunk; a range may be empty.
+    #[inline]
+    pub fn block(&self, thread: u32, team: u32) -> Run {
+        let border = |n: u32| {
+            let part = u128::from(self.number()) * u128::from(n) / u128::from(team.max(1));
+            u64::try_from(part).unwrap_or(u64::MAX)
+        };
+        self.runs(border(thread), border(thread.saturating_add(1)))
+    }
+
     /// The iterations of a chunk.
     #[inline]
     pub fn run(&self, chunk: u64) -> Run {

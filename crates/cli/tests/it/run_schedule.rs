@@ -75,24 +75,77 @@ fn a_schedule_goes_from_one_run_to_the_next() {
     assert!(status.is_some_and(|s| s != 0) && err.contains("--schedule <MODE>"), "{status:?} {err}");
 }
 
+/// Loads a library as Python loads packages, and runs its `main`.
+const HOST: &str = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void) {
+    char *args[] = {"partition", NULL};
+    void *h = dlopen("./partition.so", RTLD_NOW | RTLD_LOCAL);
+    if (!h) { puts(dlerror()); return 1; }
+    return ((int (*)(int, char **))dlsym(h, "main"))(1, args);
+}
+"#;
+
 #[test]
 fn memory_of_openmps_allocators_lies_where_its_partition_says() {
     let dir = fresh("run-partition");
     if !compilers() {
         return;
     }
+    std::fs::write(dir.join("host.c"), HOST).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/schedules/partition.c");
-    let mut gcc = std::process::Command::new("gcc");
-    let built = gcc.args(["-O1", "-fopenmp", "-o"]).arg(dir.join("partition")).arg(source).output().unwrap();
-    if !built.status.success() {
-        return println!("skipped: {}", String::from_utf8_lossy(&built.stderr));
+    let build = |compiler: &str, options: &[&str]| {
+        let mut command = std::process::Command::new(compiler);
+        let built = command.current_dir(&dir).args(["-O1"]).args(options).output();
+        let is_built = built.is_ok_and(|b| b.status.success());
+        if !is_built {
+            println!("skipped: {compiler} {options:?}");
+        }
+        is_built
+    };
+    let source = source.to_str().unwrap();
+    // clang 14 cuts an allocator's address to 32 bits in `allocate`.
+    let mut programs = vec![];
+    if build("gcc", &["-fopenmp", "-o", "by-gcc", source]) {
+        programs.push("./by-gcc");
     }
-    let mut command = homenode(&dir);
-    command.args(["run", "--pretend-nodes", "2", "--", "./partition"]);
-    let (status, out, err) = outcome(&command.output().unwrap());
-    assert_eq!(status, Some(0), "{err}");
+    if build("clang", &["-fopenmp", "-no-pie", "-o", "by-clang", source]) {
+        programs.push("./by-clang");
+    }
+    let is_local = build("gcc", &["-fopenmp", "-shared", "-fPIC", "-o", "partition.so", source]);
+    if is_local && build("gcc", &["-o", "host", "host.c", "-ldl"]) {
+        programs.push("./host");
+    }
+    let run = |args: &[&str]| {
+        let mut command = homenode(&dir);
+        command.args(["run", "--pretend-nodes", "2", "--"]).args(args);
+        let (status, out, err) = outcome(&command.output().unwrap());
+        assert_eq!(status, Some(0), "{args:?} {err}");
+        out
+    };
     let turns = " 1x0 1x1".repeat(32);
-    let lines: Vec<&str> = out.lines().collect();
-    assert_eq!(lines[..2], ["blocked 32x0 32x1", &format!("interleaved{turns}")], "{err}");
-    assert!(["nearest 64x0", "nearest 64x1"].contains(&lines[2]), "{out}");
+    for program in &programs {
+        let out = run(&[program]);
+        let lines: Vec<(&str, &str)> =
+            out.lines().map(|l| l.split_at(l.find(|c: char| c.is_ascii_digit()).unwrap() - 1)).collect();
+        assert_eq!(lines.len(), 18, "{out}");
+        for (partition, lines) in ["blocked", "interleaved", "nearest"].iter().zip(lines.chunks(6)) {
+            let names: Vec<&str> = lines.iter().map(|(name, _)| *name).collect();
+            let by = ["default", "aligned", "cleared", "again", "aligned and cleared"];
+            assert_eq!((names[0], &names[1..]), (*partition, &by[..]));
+            for (name, pages) in lines {
+                match *partition {
+                    "blocked" => assert_eq!(*pages, " 32x0 32x1", "{program} {name}"),
+                    "interleaved" => assert_eq!(*pages, turns, "{program} {name}"),
+                    _ => assert!([" 64x0", " 64x1"].contains(pages), "{program} {name}"),
+                }
+            }
+        }
+        let alone = std::process::Command::new(program).arg("clause").current_dir(&dir).output().unwrap();
+        match alone.status.success() && *program != "./host" {
+            true => assert_eq!(run(&[program, "clause"]), "clause 32x0 32x1\n", "{program}"),
+            false => println!("skipped: {program} clause does not run by itself"),
+        }
+    }
 }

@@ -68,6 +68,11 @@ fn part(lock: &Locked, span: Span) {
     }
 }
 
+/// Whether memory may be armed now. Costs one load.
+pub fn may_be_armed() -> bool {
+    pieces::any()
+}
+
 /// Bytes that are armed now: what the last [`settle`] left, or less.
 pub fn armed() -> Bytes {
     let Some(lock) = Locked::new().filter(|_| pieces::any()) else { return Bytes::ZERO };

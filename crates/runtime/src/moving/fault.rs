@@ -3,7 +3,7 @@
 //! This module runs in signal handlers, with signals from others blocked. It allocates nothing, and
 //! takes no lock but the block's own. An owner of a block waits for nothing but the kernel.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use homenode_model::{Bytes, NodeId, Ns};
 use homenode_sys::call::yield_now;
@@ -73,6 +73,7 @@ fn handle(address: usize) -> bool {
             return true;
         }
         if word.armed() & page != 0 {
+            tell_listener(address);
             let wanted = if word.alone() { page } else { around(page) };
             take(block, word, wanted, state::current_node(), true);
             return true;
@@ -80,6 +81,25 @@ fn handle(address: usize) -> bool {
         let again = taken_by_another(address, word.marked() & page != 0);
         block.release(word);
         return again;
+    }
+}
+
+/// The function that learns of touches; 0: there is none.
+static LISTENER: AtomicUsize = AtomicUsize::new(0);
+
+/// Has `f` called at each touch of an armed page, with the touched address, by the thread that
+/// touches. `f` runs in a signal handler: it neither allocates nor waits, and touches no memory
+/// that can be armed.
+pub fn listen(f: fn(usize)) {
+    LISTENER.store(f as usize, Ordering::Release);
+}
+
+fn tell_listener(address: usize) {
+    let f = LISTENER.load(Ordering::Acquire);
+    if f != 0 {
+        // SAFETY: `listen` stored it, as this type.
+        let f = unsafe { std::mem::transmute::<usize, fn(usize)>(f) };
+        f(address);
     }
 }
 

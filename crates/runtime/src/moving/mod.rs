@@ -101,8 +101,8 @@ use homenode_model::{Bytes, NodeId, Ns};
 pub use homenode_sys::{Span, descriptor};
 
 pub use arm::{arm, arm_as, can_stay};
-pub use disarm::{armed, disarm, disarm_all, restore_huge_pages, settle};
-pub use fault::on_fault;
+pub use disarm::{armed, disarm, disarm_all, may_be_armed, restore_huge_pages, settle};
+pub use fault::{listen, on_fault};
 pub use inflight::{InFlight, about_to_list, give_up_left, publish, quiet, retire};
 pub use kernel::{Move, MoveReport, homes, move_pages, prefer, pretend_home};
 pub use one_home::{homes_on, one_home};
