@@ -231,8 +231,8 @@ impl Dataset {
         all.iter().map(alone).collect()
     }
 
-    /// The same data set for a first look: of its accesses, only this number of chunks is read. They
-    /// are spread evenly over the table. Nothing where the data set is not one folder.
+    /// The same data set for a first look: of its accesses, only this number of chunks is read.
+    /// They are spread evenly over the table. Nothing where the data set is not one folder.
     #[must_use]
     pub fn glance(&self, chunks: u32) -> Option<Self> {
         let folder = matches!(self.place, Place::Folder(_));

@@ -1,9 +1,9 @@
 //! A first look at a large recording, before all of it is read.
 //!
-//! Reading all accesses of a recording of 10 GB twice takes minutes. A first look reads a few chunks
-//! of them, spread over the whole table, and all of the small tables. So the homes of pages, moves
-//! and iterations are complete at once; shares of accesses are estimates, and their counts are of
-//! the part that was read. The page says which part that is.
+//! Reading all accesses of a recording of 10 GB twice takes minutes. A first look reads a few
+//! chunks of them, spread over the whole table, and all of the small tables. So the homes of pages,
+//! moves and iterations are complete at once; shares of accesses are estimates, and their counts
+//! are of the part that was read. The page says which part that is.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -64,8 +64,8 @@ impl Job<'_> {
         failure().take().map_or(Ok(()), Err)
     }
 
-    /// Shows a first look, then the pictures, then what to change: that takes longer where fixes are
-    /// simulated.
+    /// Shows a first look, then the pictures, then what to change: that takes longer where fixes
+    /// are simulated.
     fn fill(mut self, site: &Site) -> Result<()> {
         let wrong = || "cannot write the page".into();
         if let [set] = &self.sets[..]

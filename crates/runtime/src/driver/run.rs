@@ -83,7 +83,7 @@ pub struct Driver {
     pub(super) hold: HoldBack,
     pub(super) notes: Vec<String>,
     pub(super) own: Ns,
-    /// The part of own time that a recording takes for first touches and homes.
+    /// The part for first touches and homes of a recording.
     pub(super) recording: Ns,
     /// The part of own time for which the program waited: all but the work of homenode's own
     /// thread.
@@ -655,23 +655,7 @@ impl Driver {
         if is_within {
             self.overdrawn = None;
         } else if self.overdrawn.is_none() {
-            let seconds = |time: Ns| time.0 as f64 * 1e-9;
-            let text = if self.is_on_trial() {
-                let (own, cpu) = (seconds(self.own_time()), seconds(self.cpu_time()));
-                format!(
-                    "nothing gained so far for {own:.3} s of homenode's own CPU time of the process's {cpu:.3} s: it pauses (--budget gives more)"
-                )
-            } else if own.is_none() {
-                let (own, cpu) = (seconds(self.own_time()), seconds(self.cpu_time()));
-                format!(
-                    "the budget ran out: {own:.3} s of homenode's own CPU time of the process's {cpu:.3} s"
-                )
-            } else {
-                let (serial, all) = (seconds(self.serial_time()), seconds(self.elapsed()));
-                format!(
-                    "the budget ran out: {serial:.3} s of homenode's own that the team waited for in {all:.3} s"
-                )
-            };
+            let text = self.why_overdrawn(own.is_none());
             self.heavy(|d| d.mover.disarm());
             self.probing.disarmed();
             self.trial.disarmed((self.clocks.wall)());

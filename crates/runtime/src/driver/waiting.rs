@@ -321,6 +321,21 @@ impl Driver {
         (spare.saturating_sub(armed.saturating_mul(bring)) / each).min(waits)
     }
 
+    /// Why arming pauses. `own`: homenode's own time is spent, not that which the team waits for.
+    pub(super) fn why_overdrawn(&self, own: bool) -> String {
+        let seconds = |time: Ns| time.0 as f64 * 1e-9;
+        let (own_time, cpu) = (seconds(self.own_time()), seconds(self.cpu_time()));
+        let of = format!("{own_time:.3} s of homenode's own CPU time of the process's {cpu:.3} s");
+        if self.is_on_trial() {
+            return format!("nothing gained so far for {of}: it pauses (--budget gives more)");
+        }
+        if own {
+            return format!("the budget ran out: {of}");
+        }
+        let (serial, all) = (seconds(self.serial_time()), seconds(self.elapsed()));
+        format!("the budget ran out: {serial:.3} s of homenode's own that the team waited for in {all:.3} s")
+    }
+
     /// Price of bringing an armed page. If pages are watched, only samples are armed, and samples
     /// have a budget of their own.
     fn price_of_bringing(&self) -> Ns {
