@@ -2,7 +2,7 @@
 //!
 //! Beyond such a limit no allocation works, and homenode allocates at times of its own choosing: at
 //! the end of a thread, or for a report. The C library or Rust's ends the process then. So homenode
-//! ends, with its report, before the program lowers a limit of its address space or data.
+//! ends, with its report, before the program sets a limit of its address space or data.
 
 use std::ffi::c_long;
 
@@ -30,7 +30,7 @@ front! {
     };
 }
 
-/// Ends homenode before a system call that lowers such a limit.
+/// Ends homenode before a system call that sets such a limit.
 pub fn by_number(number: c_long, arguments: [usize; 3]) {
     let [a, b, c] = arguments;
     match number {
@@ -47,17 +47,10 @@ fn by_limit_of(pid: i32, of: u32, new: *const libc::rlimit) {
     }
 }
 
+/// A limit that is only asked for changes nothing. Whether a new one is lower stands in the
+/// program's memory, which may be none at all: the call will say so.
 fn by_limit(of: u32, new: *const libc::rlimit) {
-    if !matches!(of, libc::RLIMIT_AS | libc::RLIMIT_DATA) || new.is_null() {
-        return;
-    }
-    let mut now = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: memory of this function's own; the caller's limit, which the call reads, too.
-    let lowers = unsafe {
-        libc::syscall(libc::SYS_prlimit64, 0, of, std::ptr::null::<libc::rlimit>(), &raw mut now);
-        new.read_unaligned().rlim_cur < now.rlim_cur
-    };
-    if lowers {
+    if matches!(of, libc::RLIMIT_AS | libc::RLIMIT_DATA) && !new.is_null() {
         leave_for_limit();
     }
 }

@@ -31,7 +31,7 @@ pub fn leave_if_threads() {
     }
 }
 
-/// The program is about to lower a limit of its memory.
+/// The program is about to set a limit of its memory.
 pub fn leave_for_limit() {
     leave("the program limited its memory");
 }

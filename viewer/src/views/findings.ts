@@ -2,8 +2,8 @@
 
 import { excerpt } from "../source";
 import type { Context } from "../context";
-import { baseName, basis, bytes, count, el, percent, plural, table, time, whole } from "../dom";
-import type { Finding, NodeAmount, ObjectReport } from "../model";
+import { baseName, basis, bytes, count, el, moment, percent, plural, table, time, whole } from "../dom";
+import type { Finding, NodeAmount, ObjectModel, ObjectReport } from "../model";
 
 /** Most objects without a picture that are listed. */
 const MOST_OTHERS = 200;
@@ -70,11 +70,11 @@ export function findings(ctx: Context): HTMLElement {
   const facts = [
     ...(summary.verdict ? [`Whether moving pays, by the guard: ${summary.verdict}.`] : []),
     ...(summary.iterations
-      ? [`${plural(summary.iterations.count, "iteration")} of the outer loop (${summary.iterations.source}).`]
+      ? [`${plural(summary.iterations.count, "iteration")} of the outer loop (${summary.iterations.source})${counted(ctx)}.`]
       : []),
     summary.scope === "timed"
-      ? "Results count timed intervals: initialisation and the program's end are left out."
-      : "Results count everything: no interval is timed.",
+      ? "Results count the iterations: initialisation and the program's end are left out."
+      : "Results count everything: no iterations are known.",
     ...(summary.remote.basis === "presence"
       ? ["Presence: a node was seen at a page. How often it came is not known."]
       : []),
@@ -95,6 +95,28 @@ export function findings(ctx: Context): HTMLElement {
     el("h2", {}, "What to know of this recording"),
     el("ul", {}, ...facts.map((f) => el("li", {}, f))),
   );
+}
+
+/** From when to when iterations ran. */
+function counted(ctx: Context): string {
+  const { groups } = ctx.model.rounds;
+  const last = groups[groups.length - 1];
+  if (!last) return "";
+  const span = ctx.model.time.end_ns / 100;
+  return `, from ${moment(groups[0][1], span)} to ${moment(last[2], span)}`;
+}
+
+/** Since when an object lies where other nodes use it; nothing where that is not known. */
+function since(ctx: Context, object: ObjectModel): string | null {
+  const times = object.touches.flatMap((t) => (t.time_ns === null ? [] : [t.time_ns]));
+  const begin = ctx.model.rounds.groups[0]?.[1];
+  if (times.length === 0 && begin === undefined) return null;
+  const span = ctx.model.time.end_ns / 100;
+  const touched = times.length > 0 ? `since its first touch at ${moment(Math.min(...times), span)}` : "";
+  const used = begin === undefined ? "" : `the iterations use it from ${moment(begin, span)} on`;
+  const home = object.report.residency[0];
+  const lies = home ? `most of it lies on node ${home.node}` : "it lies there";
+  return [[lies, touched].filter(Boolean).join(" "), used].filter(Boolean).join("; ") + ".";
 }
 
 /** What to change in the source, in the words of `homenode explain`. */
@@ -141,6 +163,7 @@ function card(ctx: Context, f: Finding, number: number): HTMLElement {
     el("h3", {}, `${number + 1}. ${f.names}: ${f.fault}`),
     el("p", {}, [f.at, f.touched].filter(Boolean).join(" · ")),
     el("p", {}, f.used),
+    object ? el("p", {}, since(ctx, object) ?? "") : null,
     el("dl", {}, ...fixes),
     lines.length > 0 ? el("div", { class: "columns" }, ...lines) : null,
     object

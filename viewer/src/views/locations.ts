@@ -109,13 +109,13 @@ export function locations(ctx: Context): HTMLElement {
       "p",
       { class: "hint" },
       "First and last home: the node with most of the pages in the first and in the last interval in which they lived. " +
-        "Most used by: the node with most touches in the part that counts. Where a page's last home is its main user, " +
-        "no other fixed home makes more of its touches local.",
+        "Most used by: the node with most touches in the part that counts. A page lies best where its last home is the " +
+        "node that uses it most.",
     ),
     place,
     table(
       selected ? "This object" : `The ${plural(objects.length, "object")} with most remote touches`,
-      ["Object", "Pages", "With a home", "Other home at the end", "Last home = main user", "Touches are"],
+      ["Object", "Pages", "With a home", "Moved at the end", "Lie best", "Touches are"],
       rows,
       { numbers: [1, 2, 3, 4], pick: (r) => ctx.set({ object: objects[r].report.object }) },
     ),

@@ -174,7 +174,7 @@ function links(ctx: Context): HTMLElement | null {
   return el(
     "details",
     {},
-    el("summary", {}, "What lies between nodes"),
+    el("summary", {}, "Distances and links between nodes"),
     el("p", { class: "hint" }, source),
     table(
       "Links",

@@ -87,7 +87,7 @@ export function moves(ctx: Context): HTMLElement {
     place,
     routes(ctx, arrived),
     told(ctx),
-    el("p", { class: "hint" }, "Moves are counted one by one; they are no samples, whatever the basis of the accesses."),
+    el("p", { class: "hint" }, "Moves are exact counts, whatever the basis of the accesses is."),
   );
   (section as HTMLElement & { redraw?: () => void }).redraw = draw;
   return section;
@@ -105,7 +105,7 @@ function routes(ctx: Context, sums: number[][]): HTMLElement {
   const list = [...all.values()].sort((a, b) => b.pages - a.pages).slice(0, 40);
   return table(
     "Flows between nodes, in pages",
-    ["From", "To", "Why", "Pages", "Back again"],
+    ["From", "To", "Why", "Pages", "Moved back"],
     list.map((r) => [
       nodeName(ctx.model, r.from), nodeName(ctx.model, r.to), CAUSES[r.cause] ?? "", whole(r.pages), whole(r.back),
     ]),
@@ -145,11 +145,11 @@ function told(ctx: Context): HTMLElement {
   const left = model.moves.rows - model.moves.told.length;
   const more = [
     found.length > list.length ? `the first ${list.length} of ${found.length}` : "",
-    left > 0 ? `${whole(left)} smaller ones are in the sums alone` : "",
+    left > 0 ? `${whole(left)} more are in the sums above alone` : "",
   ].filter(Boolean);
   return table(
     `Moves one by one, in the order of time${more.length ? ` (${more.join("; ")})` : ""}`,
-    ["When", "Object", "Pages", "How many", "Way", "Why", "What came of it", "Region", "Cost"],
+    ["When", "Object", "Page numbers", "How many", "Way", "Why", "Result", "Region", "Cost"],
     rows,
     {
       numbers: [3],

@@ -136,10 +136,23 @@ function against(before: Model, after: Model): string[] {
   const during = after.moved?.iterations_during;
   const cost = during ? during.count * (during.median_ns - a) : 0;
   if (during && cost > 0) {
-    const longer = `The moves made ${plural(during.count, "iteration")} ${time(cost)} longer in all`;
-    lines.push(b < a ? `${longer}; ${plural(Math.ceil(cost / (a - b)), "iteration")} earn that back.` : `${longer}.`);
+    const longer = `While pages moved, ${plural(during.count, "iteration")} took ${time(cost)} longer than BEFORE`;
+    lines.push(b < a ? `${longer}; ${plural(Math.ceil(cost / (a - b)), "later iteration")} earn that back.` : `${longer}.`);
+  }
+  const [all, rest] = [lasted(before), lasted(after)];
+  if (before.rounds.count === after.rounds.count && all > 0 && rest > 0) {
+    const [word, less] = rest < all ? ["Moving paid", "less"] : ["Moving did not pay", "more"];
+    const share = percent((100 * Math.abs(all - rest)) / all);
+    const clock = after.summary.clock === "modelled" ? " on the modelled machine" : "";
+    lines.unshift(`${word}${clock}: all iterations took ${time(all)} BEFORE and ${time(rest)} AFTER, moves included: ${share} ${less}.`);
   }
   return lines;
+}
+
+/** What all iterations took together, in nanoseconds. */
+function lasted(model: Model): number {
+  const { groups } = model.rounds;
+  return groups.length > 0 ? groups[groups.length - 1][2] - groups[0][1] : 0;
 }
 
 function medians(moved: Moved | null): HTMLElement | null {

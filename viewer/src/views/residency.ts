@@ -554,11 +554,11 @@ function describeColours(ctx: Context): HTMLElement[] {
     ...shareLegend("of the cell"),
     el("span", { class: "entry" }, "| pages moved"),
     el("span", { class: "entry" }, "◆ pages moved back (ping-pong)"),
-    el("span", { class: "entry" }, "▬ above: left out of results"),
+    el("span", { class: "entry" }, "▬ on top: not counted (initialisation, end)"),
   ];
   if (ctx.state.colour === "home") {
     const all = nodeLegend(ctx.model, "Home of most pages of a cell:", marks);
-    return [all, el("p", { class: "hint" }, "Homes are places, not counts. Each cell is pages × time.")];
+    return [all, el("p", { class: "hint" }, "Colour: where pages lie. From top to bottom: pages. From left to right: time.")];
   }
   if (ctx.state.colour === "who") {
     const all = nodeLegend(ctx.model, "Node with most touches of a cell:", marks);

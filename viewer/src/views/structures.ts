@@ -220,7 +220,7 @@ export function structures(ctx: Context): HTMLElement {
   };
   if (known && dims.length >= 2) build();
 
-  const coarse = o.profile_shift > 0 ? ` A part of the picture is ${2 ** o.profile_shift} pages.` : "";
+  const coarse = o.profile_shift > 0 ? ` Each bar is ${2 ** o.profile_shift} pages.` : "";
   const section = el(
     "section",
     {},
