@@ -8,7 +8,7 @@ use super::Kind;
 use super::sums::{COLUMN_BITS, Cell, NODE_BITS, OBJECT_BITS, PAGE_BITS, Sum};
 
 /// Most sums of a block.
-pub const MOST: usize = 2048;
+pub const MOST: usize = 4096;
 
 const SAME_PAGE: u8 = 1;
 const SAME_PAGES: u8 = 2;
