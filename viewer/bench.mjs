@@ -2,8 +2,8 @@
 //
 //   node viewer/bench.mjs target/release/homenode RECORDING [--warm]
 //
-// Prints, a line each: seconds until the page shows progress, a picture, and everything; frames a
-// second while a person zooms and drags; how long the server takes for a finer picture; the memory
+// Prints, a line each: seconds until the page shows a picture, and everything; frames a second
+// while a person zooms and drags; how long the server takes for a finer picture; the memory
 // of the server. 'cargo xtask dataset --gib 10 -o RECORDING' makes a recording to look at.
 // --warm keeps what an earlier opening left beside the recording.
 
@@ -68,7 +68,6 @@ async function opened(name) {
   const begun = performance.now();
   const { server, url } = await serve();
   await page.goto(url);
-  const bar = page.waitForSelector("progress:not([hidden])").then(() => seconds(begun), () => "none");
   await page.waitForSelector("html[data-ready=yes] #panel");
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   const picture = seconds(begun);
@@ -76,7 +75,6 @@ async function opened(name) {
   console.log(`${name}: first paint after ${picture}${look > 0 ? ", a first look" : ""}`);
   await page.waitForFunction(() => document.querySelector(".top")?.hidden === true, null, { polling: 250 });
   console.log(`${name}: everything after ${seconds(begun)}`);
-  void bar;
   return { server, url };
 }
 

@@ -2,7 +2,7 @@
  * second thread, and what it sees of itself afterwards. The output is compared with a run without
  * homenode. argv[1]: the way. HOSTILE_ARMED: memory is armed before. */
 #include "hostile.h"
-#include <dirent.h>
+#include "security.h"
 #include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
@@ -12,31 +12,6 @@
 
 static size_t n = 4 * MiB;
 static uint64_t *p;
-
-static void tell(const char *what, long result) {
-    printf("%s: %ld %s\n", what, result, result < 0 ? strerror(errno) : "");
-}
-
-/* Of every thread of the process: what of it counts for security. */
-static void tell_threads(void) {
-    DIR *d = opendir("/proc/self/task");
-    if (!d) return;
-    static const char *words[] = {"Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:", "NoNewPrivs:"};
-    int threads = 0;
-    for (struct dirent *e; (e = readdir(d));) {
-        if (e->d_name[0] == '.') continue;
-        threads++;
-        char path[300], line[512];
-        snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
-        FILE *f = fopen(path, "r");
-        while (f && fgets(line, sizeof line, f))
-            for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-                if (!strncmp(line, words[i], strlen(words[i]))) fputs(line, stdout);
-        if (f) fclose(f);
-    }
-    closedir(d);
-    printf("threads: %d\n", threads);
-}
 
 static int stop;
 static void *beside(void *unused) {

@@ -3,7 +3,7 @@
  * tables. As in privileges.c, a run without homenode says what is right. argv[1]: WHO/CHANGE, or
  * --list. HOSTILE_ARMED: memory is armed before. */
 #include "hostile.h"
-#include <dirent.h>
+#include "security.h"
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -23,32 +23,6 @@ extern int capget(struct __user_cap_header_struct *, struct __user_cap_data_stru
 
 static size_t n = 2 * MiB;
 static uint64_t *p;
-
-static void tell(const char *what, long result) {
-    printf("%s: %ld %s\n", what, result, result < 0 ? strerror(errno) : "");
-}
-
-/* Of every thread of the process, what of it counts for security. */
-static void tell_threads(void) {
-    DIR *d = opendir("/proc/self/task");
-    if (!d) return tell("/proc/self/task", -1);
-    static const char *words[] = {"Uid:", "Gid:", "Groups:", "CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:",
-                                  "NoNewPrivs:", "Seccomp:", "Seccomp_filters:"};
-    int threads = 0;
-    for (struct dirent *e; (e = readdir(d));) {
-        if (e->d_name[0] == '.') continue;
-        threads++;
-        char path[300], line[512];
-        snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
-        FILE *f = fopen(path, "r");
-        while (f && fgets(line, sizeof line, f))
-            for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-                if (!strncmp(line, words[i], strlen(words[i]))) fputs(line, stdout);
-        if (f) fclose(f);
-    }
-    closedir(d);
-    printf("threads: %d\n", threads);
-}
 
 /* What changes. Each answers what the call answered. ------------------------------------------ */
 

@@ -106,17 +106,16 @@ function counted(ctx: Context): string {
   return `, from ${moment(groups[0][1], span)} to ${moment(last[2], span)}`;
 }
 
-/** Since when an object lies where other nodes use it; nothing where that is not known. */
-function since(ctx: Context, object: ObjectModel): string | null {
+/** Where an object lives since when, and since when iterations use it; as far as that is known. */
+function since(ctx: Context, object: ObjectModel): string {
   const times = object.touches.flatMap((t) => (t.time_ns === null ? [] : [t.time_ns]));
   const begin = ctx.model.rounds.groups[0]?.[1];
-  if (times.length === 0 && begin === undefined) return null;
   const span = ctx.model.time.end_ns / 100;
-  const touched = times.length > 0 ? `since its first touch at ${moment(Math.min(...times), span)}` : "";
-  const used = begin === undefined ? "" : `the iterations use it from ${moment(begin, span)} on`;
   const home = object.report.residency[0];
-  const lies = home ? `most of it lies on node ${home.node}` : "it lies there";
-  return [[lies, touched].filter(Boolean).join(" "), used].filter(Boolean).join("; ") + ".";
+  const touched = times.length > 0 ? `, from its first touch at ${moment(Math.min(...times), span)} on` : "";
+  const lives = home ? `${ctx.name(object)} lives mostly on node ${home.node}${touched}.` : "";
+  const used = begin === undefined ? "" : `Iterations use it from ${moment(begin, span)} on.`;
+  return [lives, used].filter(Boolean).join(" ");
 }
 
 /** What to change in the source, in the words of `homenode explain`. */
@@ -163,7 +162,7 @@ function card(ctx: Context, f: Finding, number: number): HTMLElement {
     el("h3", {}, `${number + 1}. ${f.names}: ${f.fault}`),
     el("p", {}, [f.at, f.touched].filter(Boolean).join(" · ")),
     el("p", {}, f.used),
-    object ? el("p", {}, since(ctx, object) ?? "") : null,
+    object ? el("p", {}, since(ctx, object)) : null,
     el("dl", {}, ...fixes),
     lines.length > 0 ? el("div", { class: "columns" }, ...lines) : null,
     object

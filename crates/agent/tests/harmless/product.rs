@@ -6,7 +6,7 @@
 //! | `ends` | to end a process, by hand; `endings`: who ends it × how |
 //! | `births` | to make a thread or a process × to end the thread |
 //! | `privileges` | to give up privileges, by hand; `rights`: who changes them × what changes |
-//! | `efault` | one: all calls of `calls.rs` that take a pointer, as buffer, path, vector and result |
+//! | `efault` | one: all calls of `calls.rs`, by buffer, path, vector and result |
 //!
 //! The settings are the product of [`KINDS`] and of being armed or watched anew every millisecond,
 //! or as homenode does by default. A program that is built to be recorded is not armed: its second
@@ -16,16 +16,16 @@
 //! test-long` takes all.
 
 use std::collections::BTreeMap;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use homenode_model::{Bytes, Ns};
 use homenode_wire::facts::{Arming, Budget, Facts};
 use homenode_wire::settings::{self, Machine, Settings, Wanted};
+
+use super::{End, end};
 
 /// What homenode does in a program.
 struct Kind {
@@ -79,32 +79,6 @@ const KNOWN: &[(&str, &str, &str)] = &[];
 
 fn is_known(way: &str, setting: &str) -> bool {
     KNOWN.iter().any(|(in_way, in_setting, _)| way.contains(in_way) && setting.contains(in_setting))
-}
-
-/// Far more than any of these programs takes, on a busy machine, too.
-const LIMIT: Duration = Duration::from_secs(180);
-
-/// How a program ended: status, signal, and its own output. `None`: it did not, in time.
-type End = Option<(Option<i32>, Option<i32>, String)>;
-
-fn end(command: &mut Command, folder: &Path) -> End {
-    let file = |n: &str| std::fs::File::create(folder.join(n)).unwrap();
-    command.current_dir(folder).stdin(Stdio::null()).stdout(file("out")).stderr(file("err"));
-    let mut child = command.spawn().unwrap();
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if start.elapsed() > LIMIT {
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    };
-    let out = String::from_utf8_lossy(&std::fs::read(folder.join("out")).unwrap()).into_owned();
-    Some((status.code(), status.signal(), out))
 }
 
 /// The programs, built.

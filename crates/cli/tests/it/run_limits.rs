@@ -515,3 +515,16 @@ fn arrays_that_are_allocated_anew_are_armed_a_few_times_only() {
         }
     }
 }
+
+#[test]
+fn a_recording_replaces_nothing_that_is_there() {
+    let dir = fresh("run-record-there");
+    std::fs::create_dir(dir.join("old.hnrec")).unwrap();
+    // Of a run, --force is about moves.
+    let asked = ["run", "--force", "--record", "old.hnrec", "--", "/bin/true"];
+    let (status, out, err) = outcome(&homenode(&dir).args(asked).output().unwrap());
+    assert_eq!((status, out.as_str()), (Some(125), ""), "{err}");
+    assert!(err.contains("cannot make the recording old.hnrec"), "{err}");
+    assert!(err.contains("remove it, or name another place: --record REC"), "{err}");
+    assert_eq!(std::fs::read_dir(dir.join("old.hnrec")).unwrap().count(), 0);
+}
