@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         load(vec![open()?], None, Budget::SERVER, &mut cache::begin, &mut |_, _| true).ok_or("stopped")?;
     println!("pictures, cold: {:.1} s", begun.elapsed().as_secs_f64());
     let begun = Instant::now();
-    let pyramid = cache::finish(&opened[0].set, pyramids.remove(0)?)?;
+    let pyramid = cache::finish(&opened[0].set, pyramids.remove(0)?, &mut |_| true)?;
     let size = std::fs::metadata(path.join(cache::PYRAMID)).map_or(0, |m| m.len());
     println!("the rest of the pyramid: {:.1} s, {} MiB", begun.elapsed().as_secs_f64(), size >> 20);
     println!("resident so far: {} MiB", resident());

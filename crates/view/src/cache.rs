@@ -135,13 +135,18 @@ pub fn begin(set: &Dataset, recipe: Recipe) -> Result<Writer, PyramidError> {
     }
 }
 
-/// Writes the rest of a pyramid, and opens it.
+/// Writes the rest of a pyramid, and opens it. `more` gets the part that is done, in thousandths,
+/// and says whether to go on.
 ///
 /// # Errors
-/// It cannot be written or read; nothing is left of it.
-pub fn finish(set: &Dataset, writer: Writer) -> Result<Pyramid, PyramidError> {
+/// It cannot be written or read, or `more` said no; nothing is left of it.
+pub fn finish(
+    set: &Dataset,
+    writer: Writer,
+    more: &mut dyn FnMut(u64) -> bool,
+) -> Result<Pyramid, PyramidError> {
     let (folder, stamp) = stamp(set).unwrap_or_default();
-    let finished = writer.finish(&stamp)?;
+    let finished = writer.finish(&stamp, more)?;
     let new = finished.path.clone();
     let pyramid = Pyramid::of(finished).and_then(|pyramid| {
         new.iter().try_for_each(|new| fs::rename(new, folder.join(PYRAMID)))?;
@@ -166,7 +171,11 @@ pub fn build(
     let timeline = Timeline::of(set);
     let nodes = Nodes::of_list(drawn.nodes.iter().copied());
     let writer = gather(set, &timeline, &nodes, &drawn.objects, &mut |recipe| begin(set, recipe), more)?;
-    writer.map(|w| finish(set, w)).transpose()
+    let Some(writer) = writer else { return Ok(None) };
+    match finish(set, writer, &mut |_| more(u64::MAX)) {
+        Err(PyramidError::Stopped) => Ok(None),
+        made => made.map(Some),
+    }
 }
 
 /// The pyramid that was kept of a data set, if it is still right.

@@ -34,7 +34,7 @@ fn look(set: &Dataset, source: Option<&Path>, chunks: u32) -> Option<(Model, Ope
     opened.source = source.map(Path::to_owned);
     let (mut model, pyramid) = opened.model_with(Budget::SERVER, &mut Writer::in_memory, &mut |_| true);
     // Without a pyramid, finer pictures are drawn from the same chunks.
-    opened.pyramid = pyramid.and_then(|p| Pyramid::of(p.finish("")?)).ok().map(Arc::new);
+    opened.pyramid = pyramid.and_then(|p| Pyramid::of(p.finish("", &mut |_| true)?)).ok().map(Arc::new);
     model.one_in = Some(opened.rows().div_ceil(read.max(1)));
     Some((model, opened))
 }

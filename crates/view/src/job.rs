@@ -29,6 +29,9 @@ pub type More<'a> = &'a mut dyn FnMut(u64) -> bool;
 /// What is done while nothing else is to be said.
 const EXPLAINING: &str = "looking for what to change in the source";
 
+/// What is done while sums are made from which finer pictures are drawn.
+const FINER: &str = "preparing finer pictures";
+
 /// What is to be shown.
 pub struct Job<'a> {
     /// The recording, and one beside it if there is one.
@@ -91,8 +94,10 @@ impl Job<'_> {
         let loaded = load(sets, self.source, Budget::SERVER, &mut cache::begin, &mut tell);
         let Some(Loaded { mut model, mut opened, pyramids }) = loaded else { return Ok(()) };
         for (one, pyramid) in opened.iter_mut().zip(pyramids) {
-            match pyramid.and_then(|p| cache::finish(&one.set, p)) {
+            let mut more = |done| tell(FINER, Some(done));
+            match pyramid.and_then(|p| cache::finish(&one.set, p, &mut more)) {
                 Ok(pyramid) => one.pyramid = Some(Arc::new(pyramid)),
+                Err(PyramidError::Stopped) => return Ok(()),
                 Err(e) => self.without_pyramid(&e),
             }
         }
@@ -122,10 +127,9 @@ impl Job<'_> {
         let rows = set.meta().rows.get(tables::Access::NAME).copied().unwrap_or(0);
         let mut watch = watch(std::slice::from_ref(set), self.task);
         let built = cache::build(set, drawn, &mut |read| {
-            let doing = "preparing finer pictures";
             let done = (rows > 0).then(|| (u128::from(read) * 1000 / u128::from(rows)).min(1000) as u64);
-            site.tell(|p| (p.doing, p.done) = (doing.to_owned(), done));
-            watch(doing, done)
+            site.tell(|p| (p.doing, p.done) = (FINER.to_owned(), done));
+            watch(FINER, done)
         });
         match built {
             Ok(Some(pyramid)) => shown.draw_from(pyramid),

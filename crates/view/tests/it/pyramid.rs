@@ -34,7 +34,7 @@ impl Sources {
         let mut begin = |_: &Dataset, recipe| Writer::in_memory(Recipe { buffered: [0; 3], ..recipe });
         let Loaded { model, opened, mut pyramids } =
             load(vec![set.clone()], None, Budget::SERVER, &mut begin, &mut |_, _| true).unwrap();
-        let pyramid = Pyramid::of(pyramids.remove(0).unwrap().finish("").unwrap()).unwrap();
+        let pyramid = Pyramid::of(pyramids.remove(0).unwrap().finish("", &mut |_| true).unwrap()).unwrap();
         let of = |o: &&homenode_view::model::ObjectModel| o.report.object == Some(object);
         let drawn = model.objects.iter().find(of).unwrap();
         Self {
@@ -180,7 +180,7 @@ fn kept(folder: &Path) -> Dataset {
     let new = folder.join("view.pyramid.new");
     let mut begin = |_: &Dataset, recipe| Writer::create(recipe, &new);
     let mut loaded = load(vec![set.clone()], None, Budget::SERVER, &mut begin, &mut |_, _| true).unwrap();
-    cache::finish(&set, loaded.pyramids.remove(0).unwrap()).unwrap();
+    cache::finish(&set, loaded.pyramids.remove(0).unwrap(), &mut |_| true).unwrap();
     set
 }
 
@@ -203,7 +203,8 @@ fn a_pyramid_is_kept_and_a_damaged_one_is_not_believed() {
     assert!(changed(&|b| b[foot] ^= 1).is_none(), "another place of the index");
     assert!(changed(&|b| b[foot - 3] ^= 1).is_none(), "another index");
     // A damaged block is found when it is read: the tables are read instead.
-    let damaged = changed(&|b| b[20] ^= 1).unwrap();
+    let index = u64::from_le_bytes(good[foot..foot + 8].try_into().unwrap()) as usize;
+    let damaged = changed(&|b| b[8..index].iter_mut().step_by(50).for_each(|b| *b ^= 1)).unwrap();
     let object = set.rows::<Access>().find_map(|a| a.object).unwrap();
     let all = Window { object, page: 0, pages: 1 << 20, first: 0, intervals: 1000 };
     let (timeline, nodes) = (Timeline::of(&set), Nodes::of_list((0..4).map(NodeId)));

@@ -7,9 +7,10 @@
 //!
 //! # Approach
 //!
-//! One pass over the tables adds each row to the finest sums. Full buffers of sums are sorted by
-//! page, written as blocks, and passed on to coarser sums. A window reads the blocks that it
-//! overlaps, of the coarsest sums that still tell its cells apart.
+//! One pass over the tables adds each row to the finest sums. A full buffer of sums is sorted by
+//! page and written as a run of blocks. A second pass merges the runs, page after page, into coarser
+//! sums: what belongs to one coarse cell is near together there, and far apart in the tables. A
+//! window reads the blocks that it overlaps, of the coarsest sums that still tell its cells apart.
 //!
 //! # Terms
 //!
@@ -19,7 +20,7 @@
 //! | [`Resolution`] | a cell is `1 << page_shift` pages × `1 << time_shift` intervals |
 //! | [`sums::Sum`] | a cell, a node, and two numbers |
 //! | [`block`] | up to [`block::MOST`] sums of one object, in the order of pages |
-//! | run | the blocks of one full buffer |
+//! | run | the blocks of one full buffer of the finest sums, in the order of pages |
 //!
 //! # Sums
 //!
@@ -45,7 +46,10 @@
 
 pub mod block;
 pub mod gather;
+mod merge;
+mod out;
 pub mod read;
+mod shelf;
 pub mod sums;
 pub mod write;
 
@@ -86,6 +90,9 @@ pub enum PyramidError {
     /// The recording has more than the file's numbers can say.
     #[error("the recording has more {0} than the file can tell apart")]
     TooMany(&'static str),
+    /// Somebody asked to stop.
+    #[error("somebody asked to stop")]
+    Stopped,
     /// The file is damaged, of another version, or of other tables.
     #[error("{0}")]
     Damaged(&'static str),

@@ -1,30 +1,27 @@
 //! Makes a pyramid while the tables are read.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use homenode_model::ObjectId;
 
-use super::block::{self, Entry};
+use super::block::Entry;
+use super::out::Out;
+use super::shelf::Shelf;
 use super::sums::{COLUMN_BITS, Cell, Key, NODE_BITS, OBJECT_BITS, PAGE_BITS, Sum};
 use super::{Kind, PyramidError, Resolution};
 
 /// The first and the last bytes of the file.
-pub(super) const MAGIC: &[u8; 8] = b"hnpyram1";
+pub(super) const MAGIC: &[u8; 8] = b"hnpyram2";
 /// Bytes behind the index: where it begins, its bytes, its checksum, [`MAGIC`].
 pub(super) const FOOT: usize = 28;
 /// Sums that all buffers of a kind hold at most, of which each takes 32 bytes: touches, homes,
 /// moves.
-pub const BUFFERED: [usize; 3] = [3 << 20, 1 << 18, 1 << 17];
-/// Fewest sums of a buffer.
-const FEWEST: usize = 1 << 10;
+pub const BUFFERED: [usize; 3] = [1 << 21, 1 << 18, 1 << 17];
 /// A cell of the next coarser resolution holds `1 << STEP` cells in one direction.
 const STEP: u32 = 2;
 /// Cells in one direction of the coarsest resolution: the page itself has coarser pictures.
 const FEW: u64 = 128;
-/// Most bytes of a pyramid in memory.
-const MOST_IN_MEMORY: u64 = 64 << 20;
 
 /// What a pyramid is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,158 +63,6 @@ impl Recipe {
     }
 }
 
-/// Where the bytes go.
-enum To {
-    /// A file; it is removed unless it was finished.
-    File(PathBuf, BufWriter<File>),
-    /// Memory.
-    Memory(Vec<u8>),
-    /// Whatever a test wants.
-    #[cfg(test)]
-    Other(Box<dyn Write + Send>),
-}
-
-impl To {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::File(_, file) => file.write_all(bytes),
-            Self::Memory(all) if (all.len() + bytes.len()) as u64 > MOST_IN_MEMORY => {
-                Err(io::Error::new(io::ErrorKind::OutOfMemory, "it is too large for memory"))
-            }
-            Self::Memory(all) => {
-                all.extend_from_slice(bytes);
-                Ok(())
-            }
-            #[cfg(test)]
-            Self::Other(to) => to.write_all(bytes),
-        }
-    }
-}
-
-/// Blocks on their way to the file.
-struct Out {
-    to: To,
-    at: u64,
-    index: Vec<Entry>,
-    bytes: Vec<u8>,
-    failed: Option<io::Error>,
-}
-
-impl Out {
-    fn write(&mut self, bytes: &[u8]) {
-        if self.failed.is_none() {
-            self.failed = self.to.write(bytes).err();
-            self.at += bytes.len() as u64;
-        }
-    }
-
-    /// Writes sums that are in the order of their keys.
-    fn run(&mut self, kind: Kind, resolution: u32, sums: &[Sum]) {
-        for object in sums.chunk_by(|a, b| a.key.cell().object == b.key.cell().object) {
-            for part in object.chunks(block::MOST) {
-                self.block(kind, resolution, part);
-            }
-        }
-    }
-
-    fn block(&mut self, kind: Kind, resolution: u32, sums: &[Sum]) {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.clear();
-        block::encode(sums, kind, &mut bytes);
-        let cells = || sums.iter().map(|s| s.key.cell());
-        let entry = Entry {
-            kind,
-            resolution,
-            object: cells().next().map_or(0, |c| c.object),
-            page: cells().next().map_or(0, |c| c.page),
-            end: cells().map(|c| c.page + c.pages).max().unwrap_or(0),
-            first: cells().map(|c| c.column).min().unwrap_or(0),
-            last: cells().map(|c| c.column).max().unwrap_or(0),
-            offset: self.at,
-            bytes: bytes.len() as u32,
-            sum: crc32fast::hash(&bytes),
-        };
-        self.write(&bytes);
-        if self.failed.is_none() {
-            self.index.push(entry);
-        }
-        self.bytes = bytes;
-    }
-}
-
-/// The buffers of one kind.
-struct Shelf {
-    kind: Kind,
-    pages: Vec<u32>,
-    times: Vec<u32>,
-    /// By time shift, then by page shift.
-    buffers: Vec<Vec<Sum>>,
-    /// Sums from which on a buffer is written, by page shift.
-    most: Vec<usize>,
-}
-
-impl Shelf {
-    fn new(kind: Kind, pages: &[u32], times: &[u32], buffered: usize) -> Self {
-        // A coarser resolution has a quarter of the cells, so its buffer covers as much time.
-        let base = buffered * 3 / 4 / times.len();
-        let most = (0..pages.len()).map(|p| (base >> (2 * p.min(16))).max(FEWEST)).collect();
-        let buffers = vec![Vec::new(); pages.len() * times.len()];
-        Self { kind, pages: pages.to_vec(), times: times.to_vec(), buffers, most }
-    }
-
-    fn number(&self, time: usize, page: usize) -> usize {
-        time * self.pages.len() + page
-    }
-
-    #[inline]
-    fn add(&mut self, time: usize, page: usize, sum: Sum, out: &mut Out) {
-        let number = self.number(time, page);
-        let buffer = &mut self.buffers[number];
-        match buffer.last_mut() {
-            Some(last) if last.key == sum.key => last.add(&sum, self.kind),
-            _ => buffer.push(sum),
-        }
-        if buffer.len() >= self.most[page] {
-            self.flush(time, page, out);
-        }
-    }
-
-    /// Writes a buffer, and passes its sums on to the coarser ones.
-    fn flush(&mut self, time: usize, page: usize, out: &mut Out) {
-        let number = self.number(time, page);
-        let mut sums = std::mem::take(&mut self.buffers[number]);
-        // Stable, because rows come in stretches that are sorted already.
-        sums.sort_by_key(|s| s.key);
-        let kind = self.kind;
-        sums.dedup_by(|next, sum| {
-            let same = next.key == sum.key;
-            if same {
-                sum.add(next, kind);
-            }
-            same
-        });
-        out.run(kind, number as u32, &sums);
-        if let Some(shift) = self.pages.get(page + 1).copied() {
-            sums.iter().for_each(|s| self.add(time, page + 1, s.wider(shift), out));
-        }
-        if let Some(to) = self.times.get(time + 1).copied().filter(|_| page == 0) {
-            let from = self.times[time];
-            sums.iter().for_each(|s| self.add(time + 1, 0, s.longer(from, to, kind), out));
-        }
-        sums.clear();
-        self.buffers[number] = sums;
-    }
-
-    fn finish(&mut self, out: &mut Out) {
-        for time in 0..self.times.len() {
-            for page in 0..self.pages.len() {
-                self.flush(time, page, out);
-                self.buffers[time * self.pages.len() + page] = Vec::new();
-            }
-        }
-    }
-}
-
 /// Makes a pyramid. After a failure it takes rows and forgets them; [`Writer::finish`] says why.
 pub struct Writer {
     recipe: Recipe,
@@ -233,8 +78,7 @@ impl Writer {
     /// The file cannot be made, or the recording is too large.
     pub fn create(recipe: Recipe, path: &Path) -> Result<Self, PyramidError> {
         recipe.check()?;
-        let file = File::options().write(true).create_new(true).open(path)?;
-        Self::new(recipe, To::File(path.to_owned(), BufWriter::with_capacity(1 << 18, file)))
+        Self::new(recipe, Out::file(path)?)
     }
 
     /// A pyramid in memory.
@@ -242,10 +86,10 @@ impl Writer {
     /// # Errors
     /// The recording is too large.
     pub fn in_memory(recipe: Recipe) -> Result<Self, PyramidError> {
-        Self::new(recipe, To::Memory(Vec::new()))
+        Self::new(recipe, Out::memory())
     }
 
-    fn new(recipe: Recipe, to: To) -> Result<Self, PyramidError> {
+    fn new(recipe: Recipe, mut out: Out) -> Result<Self, PyramidError> {
         recipe.check()?;
         let (pages, times) = recipe.resolutions();
         let pair = |time_shift: &u32| {
@@ -255,7 +99,6 @@ impl Writer {
         let resolutions = times.iter().flat_map(pair).collect();
         let shelves =
             Kind::ALL.map(|kind| Shelf::new(kind, &pages, &times, recipe.buffered[kind as usize])).into();
-        let mut out = Out { to, at: 0, index: Vec::new(), bytes: Vec::new(), failed: None };
         out.write(MAGIC);
         Ok(Self { recipe, resolutions, shelves, out })
     }
@@ -271,7 +114,7 @@ impl Writer {
         if !fits || cell.pages == 0 || self.out.failed.is_some() {
             return;
         }
-        self.shelves[kind as usize].add(0, 0, Sum { key: Key::of(&cell), first, second }, &mut self.out);
+        self.shelves[kind as usize].add(Sum { key: Key::of(&cell), first, second }, &mut self.out);
     }
 
     /// Adds accesses or sightings of a run of pages in the interval at `at`, by the node with that
@@ -298,17 +141,30 @@ impl Writer {
         self.add(Kind::Moves, run.at(at, 0), pages, if back { pages } else { 0 });
     }
 
-    /// All rows were added: writes the rest and the index. `stamp` says of which tables it is.
+    /// All rows were added: makes the coarser sums, and writes the index. `stamp` says of which
+    /// tables it is. `more` gets the part that is done, in thousandths, and says whether to go on.
     ///
     /// # Errors
-    /// Something could not be written. Nothing is left of the file then.
-    pub fn finish(mut self, stamp: &str) -> Result<Finished, PyramidError> {
-        for shelf in &mut self.shelves {
-            shelf.finish(&mut self.out);
-        }
+    /// Something could not be written, or `more` said no. Nothing is left of the file then.
+    pub fn finish(
+        mut self,
+        stamp: &str,
+        more: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Finished, PyramidError> {
         let out = &mut self.out;
+        self.shelves.iter_mut().for_each(|shelf| shelf.end_rows(out));
+        let blocks = self.shelves.iter().map(Shelf::blocks).sum::<usize>().max(1);
+        let mut read = 0;
+        let mut more = |n| {
+            read += n;
+            more((read * 1000 / blocks) as u64)
+        };
+        for shelf in &mut self.shelves {
+            if !shelf.coarsen(out, &mut more) {
+                return Err(PyramidError::Stopped);
+            }
+        }
         let mut index = Vec::new();
-        out.index.sort_unstable_by_key(|e| e.offset);
         let mut before = 0;
         for entry in &out.index {
             entry.encode(before, &mut index);
@@ -324,7 +180,7 @@ impl Writer {
         let mut all = serde_json::to_vec(&head).map_err(io::Error::from)?;
         all.push(b'\n');
         all.extend_from_slice(&index);
-        let (at, sum) = (out.at, crc32fast::hash(&all));
+        let (at, sum) = (out.at(), crc32fast::hash(&all));
         out.write(&all);
         let mut foot = Vec::with_capacity(FOOT);
         foot.extend(at.to_le_bytes());
@@ -332,30 +188,8 @@ impl Writer {
         foot.extend(sum.to_le_bytes());
         foot.extend(MAGIC);
         out.write(&foot);
-        let entries = std::mem::take(&mut out.index);
-        let flushed = match &mut out.to {
-            To::File(_, file) => file.flush().and_then(|()| file.get_ref().sync_data()),
-            _ => Ok(()),
-        };
-        if let Some(why) = out.failed.take().or(flushed.err()) {
-            return Err(why.into());
-        }
-        let to = std::mem::replace(&mut out.to, To::Memory(Vec::new()));
-        let (path, bytes) = match to {
-            To::File(path, _) => (Some(path), Vec::new()),
-            To::Memory(bytes) => (None, bytes),
-            #[cfg(test)]
-            To::Other(_) => (None, Vec::new()),
-        };
+        let (path, bytes, entries) = self.out.finish()?;
         Ok(Finished { head, entries, path, bytes })
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        if let To::File(path, _) = &self.out.to {
-            let _ = fs::remove_file(path);
-        }
     }
 }
 
@@ -393,6 +227,9 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::io::Write;
+
     use super::*;
 
     /// A disk with room for this number of bytes.
@@ -430,13 +267,13 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_and_costs_the_pyramid_alone() {
         for room in [0, 100, 5000] {
-            let mut writer = Writer::new(recipe(10_000), To::Other(Box::new(Full(room)))).unwrap();
+            let mut writer = Writer::new(recipe(10_000), Out::other(Full(room))).unwrap();
             for n in 0..20_000_u64 {
                 let run = Run { object: 0, page: n * 16, pages: 16 };
                 writer.touched(run, n as usize % 10_000, 1, n, false);
             }
             assert!(writer.failure().is_some(), "{room} bytes are not enough for what is there already");
-            let why = writer.finish("").unwrap_err().to_string();
+            let why = writer.finish("", &mut |_| true).unwrap_err().to_string();
             assert!(why.contains("no storage space"), "{why}");
         }
     }
@@ -450,6 +287,26 @@ mod tests {
         assert!(path.exists());
         drop(writer);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn somebody_may_ask_to_stop_while_coarser_sums_are_made() {
+        let path = std::env::temp_dir().join(format!("homenode-pyramid-stopped-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        let recipe = Recipe { buffered: [20_000; 3], ..recipe(10_000) };
+        let mut writer = Writer::create(recipe, &path).unwrap();
+        for n in 0..50_000_u64 {
+            let run = Run { object: 0, page: n * 16, pages: 16 };
+            writer.touched(run, n as usize % 10_000, 1, n, false);
+        }
+        let mut asked = Vec::new();
+        let mut more = |done| {
+            asked.push(done);
+            asked.len() < 3
+        };
+        assert!(matches!(writer.finish("", &mut more), Err(PyramidError::Stopped)));
+        assert_eq!(asked.len(), 3);
+        assert!(asked.is_sorted() && asked[0] > 0 && asked[2] < 1000 && !path.exists(), "{asked:?}");
     }
 
     #[test]
