@@ -73,6 +73,12 @@ export function remoteColour(p: number): string {
   return blend(dark() ? "#ffb000" : "#8a2500", t.ground, 0.12 + (0.88 * p) / 100);
 }
 
+/** Local share, from 0 to 100 percent: a grey that is never as strong as what is remote. */
+export function localColour(p: number): string {
+  const t = theme();
+  return blend(t.ink, t.ground, 0.06 + (0.34 * p) / 100);
+}
+
 export function nodeName(model: Model, index: number): string {
   return index < model.nodes.length ? `node ${model.nodes[index]}` : "a node that is not listed";
 }

@@ -181,7 +181,7 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
     let pragma = language.parallel_loop();
     // A live run does not always tell which code touched a page first.
     let first_loop = match at {
-        Some(_) => format!("the loop at {touched}"),
+        Some(_) => format!("the loop around {touched}"),
         None => format!("the loop that first touches {name}"),
     };
     let first_fill = match at {
@@ -328,9 +328,9 @@ mod tests {
         let serial = Pattern::SerialFirstTouch;
         assert_eq!(
             text(serial, "a.c", true),
-            "#pragma omp parallel for schedule(static) on the loop at a.c:7"
+            "#pragma omp parallel for schedule(static) on the loop around a.c:7"
         );
-        assert_eq!(text(serial, "a.F90", true), "!$omp parallel do schedule(static) on the loop at a.F90:7");
+        assert_eq!(text(serial, "a.F90", true), "!$omp parallel do schedule(static) on the loop around a.F90:7");
         assert!(text(serial, "a.cpp", false).starts_with("#pragma omp"));
         assert!(text(serial, "a.cpp", true).starts_with("a.cpp:7 sets all elements: give u an allocator"));
     }

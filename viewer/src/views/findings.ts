@@ -90,7 +90,7 @@ export function findings(ctx: Context): HTMLElement {
     selected ? detail(ctx, selected.report) : null,
     objects,
     others.length > 0
-      ? el("details", {}, el("summary", {}, `${plural(others.length, "object")} without a picture`), table("Other objects", heads, others, { numbers }))
+      ? el("details", {}, el("summary", {}, `${plural(others.length, "more object")} without a picture: not accessed, or too many to draw`), table("Other objects", heads, others, { numbers }))
       : null,
     el("h2", {}, "What to know of this recording"),
     el("ul", {}, ...facts.map((f) => el("li", {}, f))),

@@ -1,6 +1,6 @@
 // Traffic from node to node.
 
-import { nodeName, remoteColour, theme } from "../colours";
+import { localColour, nodeName, remoteColour, theme } from "../colours";
 import type { Context } from "../context";
 import { basis, count, el, moment, percent, table, whole } from "../dom";
 import { regionName } from "./moves";
@@ -64,12 +64,9 @@ export function machine(ctx: Context): HTMLElement {
       { class: "legend" },
       el("strong", {}, `Share of all ${share.of}:`),
       " ",
-      ...[1, 25, 50, 75, 100].map((p) => {
-        const square = el("span", { class: "key" });
-        square.style.background = remoteColour(p);
-        return el("span", { class: "entry" }, square, percent(p === 1 ? 0 : ((p / 100) * 100 * most) / Math.max(1, total)));
-      }),
-      el("span", { class: "entry" }, "outlined: local"),
+      ...scale("remote", remoteColour, (100 * most) / Math.max(1, total)),
+      " ",
+      ...scale("local (outlined)", localColour, (100 * most) / Math.max(1, total)),
     ),
     matrix(ctx, shown, cells, total, most, what),
     n > shown ? el("p", { class: "hint" }, `The first ${shown} of ${n} nodes are shown.`) : null,
@@ -96,6 +93,16 @@ export function machine(ctx: Context): HTMLElement {
   );
 }
 
+/** Squares of a colour scale that ends at `most` percent. */
+function scale(name: string, colour: (p: number) => string, most: number): HTMLElement[] {
+  const squares = [1, 50, 100].map((p) => {
+    const square = el("span", { class: "key" });
+    square.style.background = colour(p);
+    return el("span", { class: "entry" }, square, percent(p === 1 ? 0 : (p * most) / 100));
+  });
+  return [el("span", { class: "entry" }, `${name}:`), ...squares];
+}
+
 function matrix(
   ctx: Context,
   n: number,
@@ -120,8 +127,9 @@ function matrix(
         value === 0 ? "0" : percent(share),
       );
       const heat = (100 * value) / most;
-      cell.style.background = value === 0 ? t.ground : remoteColour(heat);
-      cell.style.color = heat > 55 ? t.ground : t.ink;
+      const colour = node === home ? localColour : remoteColour;
+      cell.style.background = value === 0 ? t.ground : colour(heat);
+      cell.style.color = node !== home && heat > 55 ? t.ground : t.ink;
       row.append(cell);
     }
     body.append(row);

@@ -125,7 +125,7 @@ function told(ctx: Context): HTMLElement {
       (state.node === null || from === state.node || to === state.node)
     );
   };
-  const found = model.moves.told.filter(matches);
+  const found = together(model.moves.told.filter(matches));
   const list = found.slice(0, MOST_ROWS);
   const span = model.time.end_ns;
   const rows = list.map(([at, , object, page, pages, from, to, cause, outcome, region, cost, policy]) => {
@@ -148,7 +148,7 @@ function told(ctx: Context): HTMLElement {
     left > 0 ? `${whole(left)} more are in the sums above alone` : "",
   ].filter(Boolean);
   return table(
-    `Moves one by one, in the order of time${more.length ? ` (${more.join("; ")})` : ""}`,
+    `Moves in the order of time, neighbouring pages together${more.length ? ` (${more.join("; ")})` : ""}`,
     ["When", "Object", "Page numbers", "How many", "Way", "Why", "Result", "Region", "Cost"],
     rows,
     {
@@ -166,6 +166,33 @@ function told(ctx: Context): HTMLElement {
       },
     },
   );
+}
+
+/** Moves of neighbouring pages in the same interval, on the same way and for the same reason, as one. */
+function together(told: number[][]): number[][] {
+  const alike = (m: number[]): string => [m[1], m[2], m[5], m[6], m[7], m[8], m[9], m[11]].join(" ");
+  const groups = new Map<string, number[][]>();
+  for (const m of told) {
+    const group = groups.get(alike(m));
+    if (group) group.push(m);
+    else groups.set(alike(m), [m]);
+  }
+  const all: number[][] = [];
+  for (const group of groups.values()) {
+    let last: number[] | undefined;
+    for (const m of group.sort((a, b) => a[3] - b[3])) {
+      if (last && last[3] + last[4] === m[3]) {
+        last[0] = Math.min(last[0], m[0]);
+        last[4] += m[4];
+        // A cost is stored plus one, so that 0 says that nobody measured it.
+        last[10] = last[10] > 0 && m[10] > 0 ? last[10] + m[10] - 1 : 0;
+      } else {
+        last = [...m];
+        all.push(last);
+      }
+    }
+  }
+  return all.sort((a, b) => a[0] - b[0] || a[3] - b[3]);
 }
 
 export function regionName(ctx: Context, number: number): string {
