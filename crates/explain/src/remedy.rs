@@ -330,7 +330,10 @@ mod tests {
             text(serial, "a.c", true),
             "#pragma omp parallel for schedule(static) on the loop around a.c:7"
         );
-        assert_eq!(text(serial, "a.F90", true), "!$omp parallel do schedule(static) on the loop around a.F90:7");
+        assert_eq!(
+            text(serial, "a.F90", true),
+            "!$omp parallel do schedule(static) on the loop around a.F90:7"
+        );
         assert!(text(serial, "a.cpp", false).starts_with("#pragma omp"));
         assert!(text(serial, "a.cpp", true).starts_with("a.cpp:7 sets all elements: give u an allocator"));
     }

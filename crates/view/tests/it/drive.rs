@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use homenode_dataset::tables::{Migration, MoveOutcome, Object, Residency};
+use homenode_dataset::{Dataset, Sink as _};
+use homenode_model::Ns;
 use homenode_report::Report;
 use homenode_view::page;
 use homenode_view::server::{Server, Shown, Site};
 use homenode_view::{Budget, Opened};
 
 use crate::browser::browser;
-use crate::support::{fresh, model, number_of, opened, synthetic};
+use crate::support::{fresh, model, number_of, opened, synthetic, tables};
 
 /// What every script begins with: a browser without WebGL, as an old one is; a page, the views,
 /// waiting for a condition as long as a busy machine takes.
@@ -138,6 +140,33 @@ result.history = await text("[aria-label='History of a page']");
         assert!(history.contains(&way) && history.contains(m.cause.as_str()), "{way}: {history}");
     }
     assert!(history.contains("first touched by thread 0 on node 0 in initialise solver.c:"), "{history}");
+}
+
+#[test]
+fn moves_of_neighbouring_pages_are_one_row() {
+    let set = synthetic(12, 200);
+    let grid = number_of(&set, "grid_old");
+    let all: Vec<Migration> = set.rows::<Migration>().collect();
+    let first = all.iter().find(|m| m.object == Some(grid)).unwrap();
+    // Page by page, the last one first; and one page that is apart.
+    let mut memory = tables(&set, |_| {});
+    for page in (1000..1040).rev().chain([1041]) {
+        let cost_ns = Some(Ns(1000));
+        memory.push(&Migration { page, pages: 1, cost_ns, ..first.clone() }).unwrap();
+    }
+    let set = Dataset::of_memory(set.meta().clone(), memory);
+    let script = r##"
+await open("view=moves&object=GRID");
+result.rows = await page.locator('[aria-label^="Moves in the order of time"] tbody tr').evaluateAll((all) =>
+  all.map((row) => [...row.children].map((c) => c.textContent.replace(/[\u202f\u00a0]/g, " "))));
+"##;
+    let script = script.replace("GRID", &grid.0.to_string());
+    let Some(result) = drive(&file("drive-neighbours", &page_of(&set)), &script) else { return };
+    let rows = result["rows"].as_array().unwrap();
+    let of = |pages: &str| rows.iter().find(|r| r[2] == pages).unwrap_or_else(|| panic!("{pages}: {rows:?}"));
+    assert_eq!((&of("1 000–1 039")[3], &of("1 000–1 039")[8]), (&"40".into(), &"40 µs".into()));
+    assert_eq!((&of("1 041")[3], &of("1 041")[8]), (&"1".into(), &"1 µs".into()));
+    assert_eq!(rows.len(), all.iter().filter(|m| m.object == Some(grid)).count() + 2);
 }
 
 #[test]
