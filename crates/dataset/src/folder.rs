@@ -35,6 +35,15 @@ pub(crate) const MAX_META: u64 = 8 << 20;
 /// Memory that what it holds may take.
 pub(crate) const MAX_HELD: Bytes = Bytes(96 << 20);
 
+/// Bytes that may still be written to the file system of a folder, by an ordinary user.
+///
+/// # Errors
+/// The system does not say.
+pub fn room(folder: &Path) -> std::io::Result<Bytes> {
+    let disk = rustix::fs::statvfs(folder)?;
+    Ok(Bytes(disk.f_bavail.saturating_mul(disk.f_frsize)))
+}
+
 /// Files that a data set may have besides: of one kind of recording, or what the viewer keeps.
 const BESIDE: [&str; 6] =
     ["lab.json", "dataset.json.new", "view.tiles", "view.tiles.new", "view.pyramid", "view.pyramid.new"];

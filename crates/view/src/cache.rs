@@ -16,9 +16,9 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use homenode_dataset::folder::{META, TABLES};
+use homenode_dataset::folder::{META, TABLES, room};
 use homenode_dataset::{Dataset, Table as _, foreign, tables};
-use homenode_model::{NodeId, ObjectId};
+use homenode_model::{Bytes, NodeId, ObjectId};
 use homenode_report::Unit;
 use homenode_report::time::Timeline;
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,8 @@ const SCHEMA: &str = "homenode/tiles/4";
 const MOST: u64 = 256 << 20;
 /// Bytes of accesses above which a file is worth its room.
 pub const WORTH: u64 = 16 << 20;
+/// A pyramid has at most this many times the bytes of the accesses, about: 1.4 to 1.5 were seen.
+const TIMES: u64 = 2;
 /// Bytes at each end of a table that the stamp looks at.
 const ENDS: u64 = 4096;
 /// Stands in front of the lines of the source, which are read anew each time.
@@ -120,16 +122,24 @@ fn stamp(set: &Dataset) -> Option<(PathBuf, String)> {
     Some((folder, format!("{:016x}", sum.0)))
 }
 
+/// Whether the disk has room for the pyramid of so many bytes of accesses.
+fn has_room(accesses: u64, room: Bytes) -> Result<(), PyramidError> {
+    let needed = Bytes(accesses.saturating_mul(TIMES));
+    if room < needed { Err(PyramidError::NoRoom { needed, room }) } else { Ok(()) }
+}
+
 /// Begins the pyramid of a data set: beside the tables if they are large, else in memory.
 ///
 /// # Errors
-/// No file can be made there, or the recording is too large for one.
+/// No file can be made there, the disk has too little room, or the recording is too large for a
+/// pyramid.
 pub fn begin(set: &Dataset, recipe: Recipe) -> Result<Writer, PyramidError> {
     match stamp(set).filter(|_| is_worth(set)) {
         None => Writer::in_memory(recipe),
         Some((folder, _)) => {
             let new = folder.join(PYRAMID_NEW);
             let _ = fs::remove_file(&new);
+            has_room(set.size_of(tables::Access::NAME), room(&folder)?)?;
             Writer::create(recipe, &new)
         }
     }
@@ -264,4 +274,17 @@ pub fn load(set: &Dataset, folder: Option<&Path>) -> Option<(Shown, Drawn)> {
     let nodes: Vec<NodeId> = head.nodes.into_iter().map(NodeId).collect();
     let drawn = Drawn { nodes: nodes.clone(), objects };
     Some((Shown::kept(model, set.clone(), Nodes::of_list(nodes), units), drawn))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_with_too_little_room_is_left_as_it_is() {
+        assert!(has_room(100 << 20, Bytes(200 << 20)).is_ok());
+        let why = has_room(100 << 20, Bytes(5 << 20)).unwrap_err().to_string();
+        assert_eq!(why, "it may take 200 MiB, and the disk has 5 MiB left");
+        assert!(room(Path::new("/")).unwrap() > Bytes(0));
+    }
 }

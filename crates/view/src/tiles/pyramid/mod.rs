@@ -53,6 +53,9 @@ mod shelf;
 pub mod sums;
 pub mod write;
 
+use homenode_model::Bytes;
+use homenode_text::human::bytes;
+
 pub use read::Pyramid;
 pub use write::{Recipe, Writer};
 
@@ -90,6 +93,14 @@ pub enum PyramidError {
     /// The recording has more than the file's numbers can say.
     #[error("the recording has more {0} than the file can tell apart")]
     TooMany(&'static str),
+    /// The disk has less room than the file may take.
+    #[error("it may take {}, and the disk has {} left", bytes(*needed), bytes(*room))]
+    NoRoom {
+        /// What it may take.
+        needed: Bytes,
+        /// What may still be written.
+        room: Bytes,
+    },
     /// Somebody asked to stop.
     #[error("somebody asked to stop")]
     Stopped,
