@@ -119,7 +119,11 @@ fn most_changed(o: &ObjectDiff) -> String {
 /// A signed number with one digit after the point.
 fn signed(value: f64) -> String {
     let text = fixed(value, 1);
-    if value > 0.0 && text.bytes().any(|b| matches!(b, b'1'..=b'9')) { format!("+{text}") } else { text }
+    match text.strip_prefix('-') {
+        Some(number) => format!("−{number}"),
+        None if value > 0.0 && text.bytes().any(|b| matches!(b, b'1'..=b'9')) => format!("+{text}"),
+        None => text,
+    }
 }
 
 /// `75.0 → 3.8 %`; one number where they read alike.

@@ -27,7 +27,7 @@ fn what_changed_is_said_first() {
     assert_eq!(
         lines[..3],
         [
-            "remote 75.0 → 3.8 % of accesses (exact); iterations 21.0 ms → 12.0 ms (-42.8 %)",
+            "remote 75.0 → 3.8 % of accesses (exact); iterations 21.0 ms → 12.0 ms (−42.8 %)",
             "temperature_old changed most: remote 75.0 → 3.8 %, pages moved 0 → 386",
             "",
         ]
