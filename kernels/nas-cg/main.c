@@ -7,8 +7,8 @@
  * Placement. With `--init parallel` each thread touches first the rows that it multiplies (matrix
  * and vectors, one static schedule over rows); with `--init serial` the initial thread builds
  * everything; with `--init npb` first touch is that of NPB 3.0's OpenMP version (matrix.h). The
- * benchmark's untimed first round runs in all cases after that, so it moves nothing. `--next-touch` is asked at the top of
- * the first timed round, where Löf put it, so the cost falls into it.
+ * benchmark's untimed first round runs in all cases after that, so it moves nothing. `--next-touch`
+ * is asked at the top of the first timed round, where Löf put it, so the cost falls into it.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */

@@ -127,8 +127,8 @@ static void fill_rows(struct matrix *a, const struct vectors *v, double diagonal
     }
 }
 
-/* Where each row of NPB's list of entries begins: one entry for each vector of the row and each place
- * of this vector, and the diagonal. n + 1 numbers. */
+/* Where each row of NPB's list of entries begins: one entry for each vector of the row and each
+ * place of this vector, and the diagonal. n + 1 numbers. */
 static int32_t *start_with_duplicates(const struct vectors *v)
 {
     int32_t *start = kernel_allocate((size_t)v->n + 1, sizeof *start, "rows with duplicates");

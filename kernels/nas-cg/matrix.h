@@ -19,8 +19,8 @@ struct matrix {
  * BUILT_AS_NPB is what the OpenMP version of NPB 3.0 does (github.com/benchmark-subsetting/
  * NPB3.0-omp-C at 96816312, CG/cg.c, makea and sparse). Its list of entries still holds those that
  * fall on one place several times. The threads clear `value` in the rows of this list, in a loop
- * "preload data pages"; the initial thread then sorts the entries into `value` and `column`, adds up
- * those of one place and closes the gaps. So
+ * "preload data pages"; the initial thread then sorts the entries into `value` and `column`, adds
+ * up those of one place and closes the gaps. So
  *
  * - `column` lies where the initial thread runs, but for n elements that the threads clear as work
  *   space, and

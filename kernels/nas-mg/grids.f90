@@ -14,9 +14,9 @@ module mg_grids
    integer, parameter :: most_levels = 10
    integer, parameter :: most_points = 2**most_levels + 2
 
-   ! Who clears a grid: the initial thread alone; the threads that own the planes in every other loop
-   ! (ghost planes go with their neighbours); or all threads, by a static schedule over all planes
-   ! with ghosts, as NPB 3.0's zero3.
+   ! Who clears a grid: the initial thread alone; the threads that own the planes in every other
+   ! loop (ghost planes go with their neighbours); or all threads, by a static schedule over all
+   ! planes with ghosts, as NPB 3.0's zero3.
    integer, parameter :: INITIAL_THREAD = 0, PLANE_OWNERS = 1, ALL_PLANES_SHARED = 2
 
    type :: hierarchy

@@ -336,7 +336,7 @@ pub const ENTRIES: &[Entry] = &[
         name: "tao-readings",
         paper: TAO,
         place: NOT_IN_THE_PAPER,
-        shows: "moves of pages by Out-U and In-W under each reading of the paper's threshold",
+        shows: "moves of pages under each reading of the paper's threshold and weights",
         programs: "fft, lu, radix, water, sor",
         seconds: 120,
         seconds_small: 60,
@@ -378,7 +378,7 @@ impl Entry {
         self.programs.split(", ").any(|p| bare(p) == bare(program))
     }
 
-    /// Whether the paper has it: all others are left out where all tables and figures are asked for.
+    /// Whether the paper has it; `paper all` leaves all others out.
     pub(crate) fn is_in_the_paper(&self) -> bool {
         self.place != NOT_IN_THE_PAPER
     }

@@ -33,8 +33,8 @@ const THREADS: u32 = 4;
 const FIGURE_3_ITERATIONS: u32 = 6;
 /// How often the daemon of Figure 3 looks at the counts. Assumed.
 const DAEMON_PERIOD: &str = "10ms";
-/// Moves and copies in each period with the paper's sizes. Assumed: the paper says that the operating
-/// system limits the number.
+/// Moves and copies in each period with the paper's sizes. Assumed: the paper says that the
+/// operating system limits the number.
 const DAEMON_RATE: u64 = 64;
 
 /// The paper's experiments.
@@ -277,7 +277,8 @@ impl<'a> Lof<'a> {
         );
         let mut judged = Vec::new();
         for program in self.programs()? {
-            let Some(experiment) = self.experiment(program, &mut table)? else {
+            let simulated = FIGURE_3_ITERATIONS.max(program.simulated);
+            let Some(experiment) = self.experiment_of(program, simulated, &mut table)? else {
                 missing_program(&mut table, program, 1);
                 continue;
             };
@@ -291,8 +292,7 @@ impl<'a> Lof<'a> {
                 case(Layout::Spread, "first-touch"),
                 Case { mover: Mover::Apart, ..daemon },
             ];
-            let iterations = self.ask.iterations.unwrap_or(FIGURE_3_ITERATIONS.max(program.simulated));
-            let run = Run { threads: 8, iterations, ..experiment.run(Variant::Serial) };
+            let run = Run { threads: 8, ..experiment.run(Variant::Serial) };
             let outcomes = self.shop.outcomes(program.kernel, &run, &cases)?;
             let series: Vec<Vec<Ps>> = outcomes.iter().map(Outcome::iterations).collect();
             judged.push((program, series.clone()));
@@ -302,7 +302,7 @@ impl<'a> Lof<'a> {
                 table.row(row);
             }
             table.note(format!(
-                "{}: the daemon moved {} pages and copied {}, at most {rate} each {DAEMON_PERIOD}; {iterations} iterations",
+                "{}: the daemon moved {} pages and copied {}, at most {rate} each {DAEMON_PERIOD}",
                 program.name, outcomes[2].moved, outcomes[2].replicated
             ));
         }
@@ -389,6 +389,16 @@ impl<'a> Lof<'a> {
     /// The program on the machine, if there is a kernel that stands for it; facts about it go to
     /// the table.
     fn experiment(&self, program: &'static Program, table: &mut Table) -> Result<Option<Experiment>> {
+        self.experiment_of(program, program.simulated, table)
+    }
+
+    /// The same with `simulated` iterations unless asked otherwise.
+    fn experiment_of(
+        &self,
+        program: &'static Program,
+        simulated: u32,
+        table: &mut Table,
+    ) -> Result<Option<Experiment>> {
         let Ok(kernel) = Kernel::find(program.kernel) else { return Ok(None) };
         let class = self.ask.class_of("S", program.class);
         let scale = match class == program.class {
@@ -402,7 +412,7 @@ impl<'a> Lof<'a> {
                 ))
             })?,
         };
-        let iterations = self.ask.iterations.unwrap_or(program.simulated);
+        let iterations = self.ask.iterations.unwrap_or(simulated);
         let mut machine = self.machine.topology_for(program.kernel);
         for cache in &mut machine.caches {
             cache.size.0 /= scale;
@@ -532,8 +542,8 @@ fn path(program: &Program) -> String {
     format!("fitted.{}.coverage", program.kernel)
 }
 
-/// Moves and copies in each period where there is `scale` times less data: the share of the data that
-/// can move in an iteration stays as it is.
+/// Moves and copies in each period where there is `scale` times less data: the share of the data
+/// that can move in an iteration stays as it is.
 fn daemon_rate(scale: u64) -> u64 {
     (DAEMON_RATE / scale.max(1)).max(1)
 }

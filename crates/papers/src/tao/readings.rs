@@ -1,5 +1,5 @@
-//! What the sentences of the paper that can be read in several ways come to: moves of Out-U and
-//! In-W under each reading that the policies have as an option.
+//! What the sentences of the paper that can be read in several ways come to: moves of Out-U, Out-W
+//! and In-W under each reading that the policies have as an option.
 
 use homenode_error::Result;
 use homenode_sim::statistics::{self, Moves};
@@ -19,7 +19,7 @@ const fn reading(scheme: &'static str, name: &'static str, policy: &'static str)
     Reading { scheme, name, policy }
 }
 
-const READINGS: [Reading; 11] = [
+const READINGS: [Reading; 14] = [
     reading("Out-U", "share", "out-u:at=iteration,from=round-robin,form=share"),
     reading("Out-U", "literal", "out-u:at=iteration,from=round-robin,form=literal"),
     reading("Out-U", "literal-all", "out-u:at=iteration,from=round-robin,form=literal-all"),
@@ -37,12 +37,19 @@ const READINGS: [Reading; 11] = [
     ),
     reading("Out-U", "constant, intervals of 1 ms", "out-u:at=1ms,from=round-robin,form=constant"),
     reading("Out-U", "constant, adaptive", "out-u:at=iteration,from=round-robin,form=constant,adaptive=yes"),
+    reading("Out-W", "weights by page number", SCHEMES[3].1),
+    reading("Out-W", "weights by rank", "out-w:at=iteration,from=round-robin,form=constant,distance=rank"),
     reading("In-W", "share", "in-w:at=iteration,from=round-robin,distance=page"),
     reading("In-W", "constant", SCHEMES[4].1),
+    reading(
+        "In-W",
+        "constant, adaptive",
+        "in-w:at=iteration,from=round-robin,form=constant,factor=200,distance=page,adaptive=yes",
+    ),
 ];
 
 impl Tao<'_> {
-    /// Moves and ping-pongs of Out-U and In-W by reading, for each program.
+    /// Moves and ping-pongs of Out-U, Out-W and In-W by reading, for each program.
     ///
     /// # Errors
     /// As [`Tao::table1`].
