@@ -14,7 +14,7 @@ module kernel_common
    type, bind(c) :: kernel_options
       integer(c_int64_t) :: size
       integer(c_int32_t) :: iterations, standard_iterations, class_letter, threads
-      integer(c_int32_t) :: serial_init, next_touch, json, padded, schedule, round_robin, layout, single
+      integer(c_int32_t) :: serial_init, next_touch, json, padded, schedule, round_robin, layout, single, npb_init
    end type
 
    interface

@@ -68,6 +68,8 @@ static int help(const struct kernel_about *about)
     printf("  --init serial|parallel|round-robin  who touches the main arrays first: the initial thread alone, each\n"
            "                        thread its share of the main loops, or all threads in turns, a page each\n"
            "                        [parallel]\n");
+    if (about->extras & EXTRA_NPB)
+        printf("  --init npb            as the OpenMP version of the NAS Parallel Benchmarks 3.0 does\n");
     printf("  --next-touch          ask homenode, in iteration 0, to move each page to who touches it next\n");
     if (about->extras & EXTRA_SCHEDULE)
         printf("  --schedule block|cyclic|affinity  which thread updates which column [block]\n");
@@ -146,8 +148,10 @@ static int set_init(struct parser *p, const char *text)
 {
     p->options->serial_init = !strcmp(text, "serial");
     p->options->round_robin = !strcmp(text, "round-robin");
-    if (!p->options->serial_init && !p->options->round_robin && strcmp(text, "parallel"))
-        return kernel_refuse(p->about, "--init %s: it is serial, parallel or round-robin", text);
+    p->options->npb_init = (p->about->extras & EXTRA_NPB) && !strcmp(text, "npb");
+    if (!p->options->serial_init && !p->options->round_robin && !p->options->npb_init && strcmp(text, "parallel"))
+        return kernel_refuse(p->about, "--init %s: it is serial, parallel%s", text,
+                             p->about->extras & EXTRA_NPB ? ", round-robin or npb" : " or round-robin");
     return KERNEL_RUN;
 }
 
@@ -355,7 +359,7 @@ int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct
 
 const char *kernel_init_name(const struct kernel_options *options)
 {
-    return options->serial_init ? "serial" : options->round_robin ? "round-robin" : "parallel";
+    return options->serial_init ? "serial" : options->round_robin ? "round-robin" : options->npb_init ? "npb" : "parallel";
 }
 
 int kernel_parse_packed(const struct kernel_about *about, int count, const char *packed,

@@ -30,6 +30,7 @@ enum kernel_extra {
     EXTRA_PAIRS = 32,  /* --pairs T:M,..., see pairs.h */
     EXTRA_COLUMNS = 64, /* --columns N */
     EXTRA_SINGLE = 128, /* --single */
+    EXTRA_NPB = 256,    /* --init npb */
 };
 
 struct kernel_class {
@@ -73,6 +74,7 @@ struct kernel_options {
     int32_t round_robin; /* pages dealt over the threads; serial_init is 0 then */
     int32_t layout; /* of enum kernel_layout */
     int32_t single; /* numbers of 4 bytes instead of 8 */
+    int32_t npb_init; /* as the OpenMP version of NPB 3.0 initialises; serial_init is 0 then */
 };
 
 int kernel_parse(const struct kernel_about *about, int argc, char **argv, struct kernel_options *options);
@@ -93,7 +95,7 @@ const struct kernel_class *kernel_class_below(const struct kernel_about *about, 
  * --columns), or null when it was not given. */
 const char *kernel_text_option(const char *option);
 
-/* What --init was: serial, parallel or round-robin. */
+/* What --init was: serial, parallel, round-robin or npb. */
 const char *kernel_init_name(const struct kernel_options *options);
 
 #endif

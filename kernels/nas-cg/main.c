@@ -5,10 +5,10 @@
  * Holmgren use class B.
  *
  * Placement. With `--init parallel` each thread touches first the rows that it multiplies (matrix
- * and vectors, one static schedule over rows, as in the OpenMP version of NPB, whose makea works by
- * rows); with `--init serial` the initial thread builds everything. The benchmark's untimed first
- * round runs in both cases after that, so it moves nothing. `--next-touch` is asked at the top of
- * the first timed round, where Löf put it, so the cost falls into it.
+ * and vectors, one static schedule over rows); with `--init serial` the initial thread builds
+ * everything; with `--init npb` first touch is that of NPB 3.0's OpenMP version (matrix.h). The
+ * benchmark's untimed first round runs in all cases after that, so it moves nothing. `--next-touch`
+ * is asked at the top of the first timed round, where Löf put it, so the cost falls into it.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -29,6 +29,7 @@ static const struct kernel_about about = {
     .default_class = 'A',
     .least_size = 100,
     .most_size = 5000000, /* entries are counted in 32 bits */
+    .extras = EXTRA_NPB,
     .bytes = bytes,
 };
 
@@ -54,13 +55,13 @@ static const struct problem *problem_of_size(int64_t size)
     return &problems[0];
 }
 
-/* The matrix, about k (k + 1) + 1 entries a row; the random vectors that it is made of, k + 1
- * entries each, twice. */
+/* The matrix, at most (k + 1)^2 + 1 entries a row, those that fall on one place included (--init
+ * npb has room for them); the random vectors that it is made of, k + 1 entries each, twice. */
 static double bytes(int64_t size, int letter)
 {
     (void)letter;
     double k = problem_of_size(size)->nonzeros;
-    return (double)size * (12.0 * (k * (k + 1.0) + 1.0) + 24.0 * (k + 1.0) + 60.0);
+    return (double)size * (12.0 * ((k + 1.0) * (k + 1.0) + 1.0) + 24.0 * (k + 1.0) + 60.0);
 }
 
 static void mark_next_touch(const struct solver *s)

@@ -3,10 +3,10 @@
  *
  * Source: The NAS Parallel Benchmarks, RNR-94-007.
  *
- * Each thread makes the rows that it will multiply (the same static schedule over rows as in
- * solve.c), first counting them, then filling them in; each touches first what it will use. The
- * random vectors are drawn by the initial thread: they are one stream, short, and freed before the
- * solver starts.
+ * By default each thread makes the rows that it will multiply (the same static schedule over rows
+ * as in solve.c), first counting them, then filling them in; each touches first what it will use.
+ * The random vectors are drawn by the initial thread: they are one stream, short, and freed before
+ * the solver starts.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -127,16 +127,47 @@ static void fill_rows(struct matrix *a, const struct vectors *v, double diagonal
     }
 }
 
-struct matrix matrix_build(int32_t n, int32_t nonzeros, double shift, int serial)
+/* Where each row of NPB's list of entries begins: one entry for each vector of the row and each
+ * place of this vector, and the diagonal. n + 1 numbers. */
+static int32_t *start_with_duplicates(const struct vectors *v)
+{
+    int32_t *start = kernel_allocate((size_t)v->n + 1, sizeof *start, "rows with duplicates");
+    start[0] = 0;
+    for (int32_t i = 0; i < v->n; i++) {
+        start[i + 1] = start[i] + 1;
+        for (int32_t u = v->user_start[i]; u < v->user_start[i + 1]; u++)
+            start[i + 1] += v->count[v->user[u]];
+    }
+    return start;
+}
+
+/* The first touches of NPB's threads, see matrix.h. */
+static void touch_as_npb(const struct matrix *a, const int32_t *start)
+{
+#pragma omp parallel for schedule(static)
+    for (int32_t i = 0; i < a->n; i++)
+        if (a->n + i < start[a->n])
+            a->column[a->n + i] = 0;
+#pragma omp parallel for schedule(static)
+    for (int32_t i = 0; i < a->n; i++)
+        for (int32_t k = start[i]; k < start[i + 1]; k++)
+            a->value[k] = 0.0;
+}
+
+struct matrix matrix_build(int32_t n, int32_t nonzeros, double shift, enum matrix_builder builder)
 {
     struct vectors v = vectors_make(n, nonzeros);
     struct matrix a = {.n = n};
+    int32_t *duplicates = builder == BUILT_AS_NPB ? start_with_duplicates(&v) : NULL;
     a.row_start = kernel_allocate((size_t)n + 1, sizeof *a.row_start, "row starts");
-    count_rows(&a, &v, serial);
-    size_t entries = (size_t)a.row_start[n];
+    count_rows(&a, &v, builder == BUILT_BY_INITIAL_THREAD);
+    size_t entries = (size_t)(duplicates ? duplicates[n] : a.row_start[n]);
     a.column = kernel_allocate(entries, sizeof *a.column, "columns");
     a.value = kernel_allocate(entries, sizeof *a.value, "values");
-    fill_rows(&a, &v, CONDITION - shift, serial);
+    if (duplicates)
+        touch_as_npb(&a, duplicates);
+    free(duplicates);
+    fill_rows(&a, &v, CONDITION - shift, builder != BUILT_BY_ROW_OWNERS);
     vectors_free(&v);
     return a;
 }

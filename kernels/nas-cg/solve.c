@@ -184,7 +184,10 @@ struct solver solver_make(int32_t n, int32_t nonzeros, double shift, const struc
     struct solver s = {.threads = options->threads};
     allocate(&s, (size_t)n);
     touch(&s, n, options->serial_init);
-    s.a = matrix_build(n, nonzeros, shift, options->serial_init);
+    enum matrix_builder builder = options->serial_init ? BUILT_BY_INITIAL_THREAD
+                                  : options->npb_init  ? BUILT_AS_NPB
+                                                       : BUILT_BY_ROW_OWNERS;
+    s.a = matrix_build(n, nonzeros, shift, builder);
     return s;
 }
 

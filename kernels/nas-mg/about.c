@@ -26,6 +26,7 @@ static const struct kernel_about about = {
     .least_size = 4,
     .most_size = 1024,
     .power_of_two = 1,
+    .extras = EXTRA_NPB,
     .bytes = bytes,
 };
 

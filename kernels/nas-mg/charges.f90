@@ -68,13 +68,13 @@ contains
    end subroutine
 
    ! v = the charges. Places count from 1 without ghosts.
-   subroutine set_charges(v, n, c, serial)
+   subroutine set_charges(v, n, c, who)
       integer, intent(in) :: n
       real(dp), intent(out) :: v(n, n, n)
       type(charges), intent(in) :: c
-      logical, intent(in) :: serial
+      integer, intent(in) :: who
       integer :: k
-      call clear(v, n, serial)
+      call clear(v, n, who)
       do k = 1, many
          v(c%largest(1, k) + 1, c%largest(2, k) + 1, c%largest(3, k) + 1) = 1
          v(c%smallest(1, k) + 1, c%smallest(2, k) + 1, c%smallest(3, k) + 1) = -1

@@ -8,10 +8,16 @@ module mg_grids
    implicit none
    private
    public :: hierarchy, make_hierarchy, clear, clear_levels, exchange_ghosts, wrap_plane, dp, most_points
+   public :: INITIAL_THREAD, PLANE_OWNERS, ALL_PLANES_SHARED
 
    integer, parameter :: dp = real64
    integer, parameter :: most_levels = 10
    integer, parameter :: most_points = 2**most_levels + 2
+
+   ! Who clears a grid: the initial thread alone; the threads that own the planes in every other
+   ! loop (ghost planes go with their neighbours); or all threads, by a static schedule over all
+   ! planes with ghosts, as NPB 3.0's zero3.
+   integer, parameter :: INITIAL_THREAD = 0, PLANE_OWNERS = 1, ALL_PLANES_SHARED = 2
 
    type :: hierarchy
       integer :: levels                       ! the finest; the coarsest is 1
@@ -35,14 +41,20 @@ contains
       end do
    end function
 
-   ! x = 0, by the threads that own the planes in every other loop (ghost planes go with their
-   ! neighbours), or by the initial thread alone.
-   subroutine clear(x, n, serial)
+   ! x = 0.
+   subroutine clear(x, n, who)
       integer, intent(in) :: n
       real(dp), intent(out) :: x(n, n, n)
-      logical, intent(in) :: serial
+      integer, intent(in) :: who
       integer :: i3
-      !$omp parallel do schedule(static) if(.not. serial) default(none) shared(x, n)
+      if (who == ALL_PLANES_SHARED) then
+         !$omp parallel do schedule(static) default(none) shared(x, n)
+         do i3 = 1, n
+            x(:, :, i3) = 0
+         end do
+         return
+      end if
+      !$omp parallel do schedule(static) if(who == PLANE_OWNERS) default(none) shared(x, n)
       do i3 = 2, n - 1
          if (i3 == 2) x(:, :, 1) = 0
          x(:, :, i3) = 0
@@ -50,13 +62,13 @@ contains
       end do
    end subroutine
 
-   subroutine clear_levels(x, h, serial)
+   subroutine clear_levels(x, h, who)
       type(hierarchy), intent(in) :: h
       real(dp), intent(out) :: x(h%total)
-      logical, intent(in) :: serial
+      integer, intent(in) :: who
       integer :: k
       do k = h%levels, 1, -1
-         call clear(x(h%first(k)), h%points(k), serial)
+         call clear(x(h%first(k)), h%points(k), who)
       end do
    end subroutine
 

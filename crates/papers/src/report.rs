@@ -42,9 +42,6 @@ pub struct Report {
     small: bool,
 }
 
-/// Not a table or figure of a paper.
-const LEFT_OUT: &str = "lof-fit";
-
 /// The form of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
@@ -84,7 +81,7 @@ pub fn folder() -> Result<PathBuf> {
 pub fn all(ask: &Ask, folder: &Path, task: &dyn Task) -> Result<Report> {
     let keep = Keep::new(folder)?;
     let wanted = |e: &&Entry| {
-        e.name != LEFT_OUT && (ask.programs.is_empty() || ask.programs.iter().any(|p| e.takes(p)))
+        e.is_in_the_paper() && (ask.programs.is_empty() || ask.programs.iter().any(|p| e.takes(p)))
     };
     let entries: Vec<&'static Entry> = ENTRIES.iter().filter(wanted).collect();
     if entries.is_empty() {

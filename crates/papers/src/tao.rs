@@ -8,6 +8,8 @@
 //! Where a number of moves or a conclusion is not reached, the report gives the program's reason:
 //! [`Program::moves`] and [`Program::times`].
 
+mod readings;
+
 use std::sync::Arc;
 
 use homenode_error::{Result, suggest};

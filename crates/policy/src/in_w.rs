@@ -21,10 +21,9 @@
 //! references performed to a page, from which the paper takes the threshold of all schemes, too.
 //! *Fixed* means for `rest` intervals. The weights are those of `ars.rs`.
 //!
-//! Moves on the paper's FFT, LU, RADIX, WATER and SOR with `form=constant`, for each reading of
-//! *the average*: 104, 22, 395, 32, 31 as above; 102, 20, 393, 27, 15 over the node's own remote
-//! pages; 103, 22, 388, 35, 32 over the references of all remote nodes to the page, which a node
-//! does not see. The paper has 96, 30, 106, 33, 26.
+//! Moves on the paper's FFT, LU, RADIX, WATER and SOR (`homenode paper tao-readings`): 103, 23,
+//! 395, 35, 31 with `constant`, of which one is a ping-pong; 281, 33, 919, 118, 146 with `share`,
+//! of which 354 are. The paper has 96, 30, 106, 33, 26 and one.
 //!
 //! # Terms
 //!

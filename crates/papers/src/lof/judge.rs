@@ -7,6 +7,9 @@ use crate::numbers::Program;
 use crate::series::Series;
 use crate::verdict::{Says, Shown};
 
+/// "Very few iterations" (section 5).
+const FEW: usize = 3;
+
 /// Times over UMA: SI, PI, SI+MIG.
 type Ratios = [Option<f64>; 3];
 
@@ -138,6 +141,13 @@ pub(super) fn figure3(shown: &mut Shown, program: &Program, series: &[Vec<Ps>]) 
         Says::of(falls >= 2),
         format!("{falls} of {} iterations take at least 1 % less than the one before", tmig.len()),
     );
+    let of_few = |times: &[Ps]| times.iter().take(FEW).map(|t| t.secs()).sum::<f64>();
+    let (with, without) = (of_few(tmig), of_few(si));
+    shown.judge(
+        format!("{name}: it is beneficial to migrate even if very few iterations are performed (5)"),
+        Says::of(with < without),
+        format!("{with:.3} and {without:.3} s for the first {}", FEW.min(tmig.len())),
+    );
 }
 
 #[cfg(test)]
@@ -170,6 +180,18 @@ mod tests {
         assert!(s.verdicts.iter().all(|v| v.says == Says::DoesNot), "{:#?}", s.verdicts);
         table3(&mut s, &[(&PROGRAMS[0], vec![1.0, 2.0, 3.0])]);
         assert!(s.verdicts.iter().all(|v| v.says == Says::DoesNot), "{:#?}", s.verdicts);
+    }
+
+    #[test]
+    fn migration_that_costs_more_than_it_brings_in_few_iterations_is_told() {
+        let ps = |times: &[u64]| times.iter().map(|t| Ps(*t)).collect::<Vec<_>>();
+        let says = |tmig: &[u64]| {
+            let mut s = shown();
+            figure3(&mut s, &PROGRAMS[3], &[ps(&[10; 4]), ps(&[30; 4]), ps(tmig)]);
+            s.verdicts.iter().map(|v| v.says).collect::<Vec<_>>()
+        };
+        assert_eq!(says(&[28, 20, 12, 10]), [Says::Holds; 3]);
+        assert_eq!(says(&[71, 10, 10, 10]), [Says::Holds, Says::DoesNot, Says::DoesNot]);
     }
 
     #[test]
