@@ -3,6 +3,8 @@
 
 #[path = "driver/budget.rs"]
 mod budget;
+#[path = "driver/every_policy.rs"]
+mod every_policy;
 #[path = "driver/first_touch.rs"]
 mod first_touch;
 #[path = "driver/guard.rs"]

@@ -1,27 +1,25 @@
 //! The driver stands between policy and pages: it gives the policy events, and carries out its
 //! decisions by the [`mover`].
 
-mod areas;
 mod arming;
 mod clocks;
-mod firsts;
-pub mod fit;
+mod first_touches;
+mod full_nodes;
 mod journal;
-mod later;
+mod judging;
 pub mod live;
-mod loads;
 mod machine;
 pub mod mover;
-pub mod plan;
+mod moves;
+mod planning;
 mod probing;
 mod recorded;
-mod room;
 mod run;
 pub mod settings;
+mod state;
 mod threads;
-mod told;
 mod trial;
-mod waiting;
+mod turns;
 mod watching;
 
 pub use clocks::Clocks;
@@ -30,5 +28,7 @@ pub use homenode_wire::facts::Counters;
 pub use live::Live;
 pub use machine::Machine;
 pub use mover::{Armed, Mover, Touch};
-pub use run::{Driver, RegionStats};
+pub use run::Driver;
 pub use settings::Settings;
+pub use state::marks::{RegionStats, RoundTimes};
+pub use state::{plan, team_size};

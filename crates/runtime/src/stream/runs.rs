@@ -1,9 +1,22 @@
 //! Runs of pages that move together, or have one home: one record for all of them.
 
-use homenode_model::{NodeId, Ns};
-use homenode_wire::live::{ObjectNo, Pages, RegionNo};
+use homenode_model::{MoveResult, NodeId, Ns};
+use homenode_wire::live::{Cause, ObjectNo, Pages, RegionNo};
 
-use super::Moved;
+/// A page's move.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved {
+    /// Former home.
+    pub from: NodeId,
+    /// New home.
+    pub to: NodeId,
+    /// Why.
+    pub cause: Cause,
+    /// What it cost, if that was measured.
+    pub cost: Option<Ns>,
+    /// The outcome.
+    pub outcome: MoveResult,
+}
 
 /// What all pages of a run have in common.
 #[derive(Clone, Copy, Debug)]

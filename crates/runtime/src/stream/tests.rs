@@ -9,7 +9,8 @@ use homenode_wire::frame::HEADER;
 use homenode_wire::live::{Cause, Dropped, Live, Pages, Reader};
 
 use super::budget::{PER_PAGE, PER_SECOND};
-use super::{LONGEST_WAIT, Moved, PENDING, Stream};
+use super::frames::{LONGEST_WAIT, PENDING};
+use super::{Moved, Stream};
 use crate::watch::numbers::PAGE;
 use crate::watch::objects::Objects;
 
