@@ -24,12 +24,12 @@ pub enum Fit {
 pub fn fit(plan: &Plan, threads: usize) -> Result<Fit> {
     let planned = plan.threads.len();
     match team_size::fit(&plan.threads, threads) {
-        team_size::Fit::Same => Ok(Fit::Same),
-        team_size::Fit::Scaled(nodes) => Ok(Fit::Scaled(format!(
+        team_size::TeamFit::Same => Ok(Fit::Same),
+        team_size::TeamFit::Scaled(nodes) => Ok(Fit::Scaled(format!(
             "the plan is for {planned} threads and this run has {threads}: scaled, for each of {nodes} nodes has the same \
              share of them (that holds for static schedules)"
         ))),
-        team_size::Fit::Refused => Err(Error::usage(format!(
+        team_size::TeamFit::Refused => Err(Error::usage(format!(
             "the plan is for {planned} threads, and this run has {threads}: refused"
         ))
         .tried(

@@ -6,27 +6,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::POLICIES;
-use crate::registry::OptionSpec;
 
-/// The value of an option in a program that runs, where a source tells who touches what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LiveValue {
-    /// The value.
-    pub value: &'static str,
-    /// Whether it holds only if the source tells presence. The policy gets draws of a few blocks at
-    /// a time then.
-    pub by_draws: bool,
-}
-
-impl OptionSpec {
-    /// The option with another default in a program that runs.
-    pub(crate) const fn live(self, value: &'static str, by_draws: bool) -> Self {
-        Self { live: Some(LiveValue { value, by_draws }), ..self }
-    }
-}
-
-/// The spec of a policy in a program that runs: `spec`, and [`LiveValue`]s of the options that it
-/// does not set. `draws`: the source tells presence. A spec that names no policy stays as it is.
+/// The spec of a policy in a program that runs: `spec`, and the [`crate::LiveValue`] of each option
+/// that it does not set. `draws`: the source tells presence. A spec that names no policy stays as
+/// it is.
 pub fn live_spec(spec: &str, draws: bool) -> String {
     let (name, options) = spec.split_once(':').unwrap_or((spec, ""));
     let policy = POLICIES.iter().find(|p| p.name == name);

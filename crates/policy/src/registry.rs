@@ -15,26 +15,13 @@ use crate::competitive_balanced::Balance;
 use crate::explicit::{Distribution, Explicit};
 use crate::initial::Initial;
 use crate::interval::Counters;
-use crate::live::LiveValue;
 use crate::next_touch::At;
 use crate::objects::Objects;
+use crate::options::OptionSpec;
 use crate::spelling::{candidates, time};
 use crate::when::When;
 use crate::{FirstTouch, NextTouch, OneNode, Paced, Plan, Policy, PolicyContext, RoundRobin, Weighted};
 use crate::{competitive, competitive_balanced, daemon, in_w, out_u, out_w, presence, spelling, weighted};
-
-/// An option of a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OptionSpec {
-    /// The name, as the user types it.
-    pub name: &'static str,
-    /// One line for a person.
-    pub about: &'static str,
-    /// The default value.
-    pub default: &'static str,
-    /// The default value in a program that runs, if it is another one.
-    pub live: Option<LiveValue>,
-}
 
 /// A policy that can be built by name.
 #[derive(Clone, Copy)]

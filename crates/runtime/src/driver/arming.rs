@@ -10,7 +10,7 @@ use super::run::Driver;
 use super::state::arming::{SameTarget, ToArm};
 use super::state::memory::AROUND;
 use crate::guard::holdback::{Group, block_of};
-use crate::stream::Moved;
+use crate::stream::MovedPage;
 use crate::watch::Object;
 use crate::watch::numbers::PAGE;
 
@@ -301,7 +301,7 @@ impl Driver {
             if home != node {
                 let back = object.note_move(page, node);
                 if let Some(stream) = &mut self.recording.stream {
-                    let moved = Moved {
+                    let moved = MovedPage {
                         from: home,
                         to: node,
                         cause: Cause::NextTouch,

@@ -1,5 +1,20 @@
 //! The driver stands between policy and pages: it gives the policy events, and carries out its
 //! decisions by the [`mover`].
+//!
+//! `state` has the parts of the driver. Each part keeps its own state, takes narrow inputs, and
+//! knows no driver. The files beside it have the driver's steps, which pass from part to part:
+//!
+//! | step | files | parts |
+//! |---|---|---|
+//! | what each mark of the program sets off | `run` | `marks`, `account` |
+//! | arming, and pages that wait for it | `arming`, `turns` | `arming`, `waiting`, `memory` |
+//! | moving pages, now or later | `moves` | `moves`, `postponed` |
+//! | watching who touches what | `watching` | `watching`, `pace` |
+//! | whether moving pays | `judging`, `probing`, `trial` | `evidence`, `probes`, `pilots`, `licence` |
+//! | following a plan | `planning` | `plan`, `team_size` |
+//! | a recording of the run | `recorded`, `first_touches`, `threads` | `recording` |
+//!
+//! A step uses parts and the mover; a part uses only parts below it and the mover's types.
 
 mod arming;
 mod clocks;

@@ -5,9 +5,9 @@ use homenode_sys::HUGE;
 use homenode_wire::live::Cause;
 
 use super::run::Driver;
-use super::state::moves::Wanted;
+use super::state::moves::WantedMove;
 use crate::guard::Verdict;
-use crate::stream::Moved;
+use crate::stream::MovedPage;
 
 impl Driver {
     /// Moves pages that the policy knows nothing of. Returns how many moved.
@@ -27,8 +27,8 @@ impl Driver {
 
     /// Moves pages in one call, because the kernel is fastest with many. Tells the policy the
     /// outcome of each page that it wanted moved. Returns how many moved.
-    pub(super) fn move_pages(&mut self, moves: &[Wanted]) -> u64 {
-        let moves: Vec<(&Wanted, usize)> =
+    pub(super) fn move_pages(&mut self, moves: &[WantedMove]) -> u64 {
+        let moves: Vec<(&WantedMove, usize)> =
             moves.iter().filter_map(|m| Some((m, self.memory.address(m.page)?))).collect();
         let list: Vec<(usize, NodeId)> = moves.iter().map(|(m, address)| (*address, m.to)).collect();
         if list.is_empty() {
@@ -46,7 +46,7 @@ impl Driver {
                 let before = o.home(m.page).filter(|home| *home != m.to);
                 if let (Some(stream), Some(from)) = (&mut self.recording.stream, before) {
                     let cause = if m.told { Cause::Policy } else { unasked };
-                    let moved = Moved { from, to: m.to, cause, cost: Some(cost), outcome: result };
+                    let moved = MovedPage { from, to: m.to, cause, cost: Some(cost), outcome: result };
                     stream.moved(o, m.page.0 - o.pages.first.0, moved, now);
                 }
                 match result {
@@ -88,8 +88,8 @@ impl Driver {
             if moves.is_empty() {
                 return moved;
             }
-            let wanted: Vec<Wanted> =
-                moves.into_iter().map(|(page, to)| Wanted { page, to, told: false }).collect();
+            let wanted: Vec<WantedMove> =
+                moves.into_iter().map(|(page, to)| WantedMove { page, to, told: false }).collect();
             let n = wanted.len();
             let (now, waits) = self.move_in_turns(wanted);
             moved += now;
@@ -101,7 +101,7 @@ impl Driver {
 
     /// Moves pages in turns, as far as the budget has room. The others wait, or their policy is
     /// told that they stay. Returns how many moved, and how many wait.
-    pub(super) fn move_in_turns(&mut self, mut moves: Vec<Wanted>) -> (u64, usize) {
+    pub(super) fn move_in_turns(&mut self, mut moves: Vec<WantedMove>) -> (u64, usize) {
         let mut room = self.turn();
         if (moves.len() as u64) > room && room > 0 {
             // Huge pages move whole, so all wanted pages of one have the same turn.
@@ -139,9 +139,9 @@ impl Driver {
     }
 
     /// How many of `moves` make a turn of at most `room` pages that ends with a whole huge page.
-    fn whole_units(&self, moves: &[Wanted], room: u64) -> usize {
+    fn whole_units(&self, moves: &[WantedMove], room: u64) -> usize {
         let n = room.min(moves.len() as u64) as usize;
-        let unit = |m: &Wanted| self.memory.address(m.page).map(|a| a / HUGE);
+        let unit = |m: &WantedMove| self.memory.address(m.page).map(|a| a / HUGE);
         match (n.checked_sub(1).map(|last| unit(&moves[last])), moves.get(n).map(unit)) {
             (Some(last), Some(next)) if last == next => {
                 moves[..n].iter().rposition(|m| unit(m) != last).map_or(0, |i| i + 1)
@@ -150,7 +150,7 @@ impl Driver {
         }
     }
 
-    fn move_now(&mut self, moves: &[Wanted]) -> u64 {
+    fn move_now(&mut self, moves: &[WantedMove]) -> u64 {
         let begin = self.account.thread_time();
         let moved = self.move_pages(moves);
         self.moves.later.took(self.account.thread_time() - begin, moves.len() as u64);
@@ -158,7 +158,7 @@ impl Driver {
     }
 
     /// Puts a move off for lack of room.
-    fn put_off(&mut self, m: &Wanted) {
+    fn put_off(&mut self, m: &WantedMove) {
         let home = self.memory.home(m.page);
         self.moves.later.put_off(m.page, m.to, home, m.told);
         if m.told {

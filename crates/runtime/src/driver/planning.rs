@@ -4,7 +4,7 @@
 //! # Approach
 //!
 //! The launcher has worked out which addresses of the program's file belong to which line of the
-//! source. Here an allocation is recognised by its return addresses ([`Table::born`]). On real
+//! source. Here an allocation is recognised by its return addresses ([`PlanTable::born`]). On real
 //! nodes its memory gets the planned policies at once (`mbind`), so the first touch brings each
 //! page home and nothing has to move. Other pages move at the start of a parallel region: memory
 //! that the allocator had used before, static variables, objects with too many ranges for a mapping
@@ -17,19 +17,19 @@ use homenode_model::{NodeId, PageNo, PageRange};
 
 use super::mover::Mover;
 use super::run::Driver;
-use super::state::plan::{Planned, Table};
+use super::state::plan::{PlanTable, PlannedObject};
 use crate::watch::Object;
 use crate::watch::numbers::PAGE;
 
 impl Driver {
     /// Sets the plan that objects follow from now on.
-    pub fn follow(&mut self, table: Table) {
+    pub fn follow(&mut self, table: PlanTable) {
         self.plan = Some(table);
     }
 
     /// Whether the size of the program's first team is still unknown.
     pub fn asks_for_team(&self) -> bool {
-        self.plan.as_ref().is_some_and(Table::asks_for_team)
+        self.plan.as_ref().is_some_and(PlanTable::asks_for_team)
     }
 
     /// The program is about to start a team of this many threads. If the plan does not hold for it,
@@ -45,7 +45,7 @@ impl Driver {
     }
 
     /// The plan, with its progress.
-    pub fn plan(&self) -> Option<&Table> {
+    pub fn plan(&self) -> Option<&PlanTable> {
         self.plan.as_ref()
     }
 
@@ -66,7 +66,7 @@ impl Driver {
 
     /// A region begins: pages that are not at their planned homes go there.
     pub(super) fn plan_region(&mut self) {
-        let due = self.plan.as_mut().map(Table::look).unwrap_or_default();
+        let due = self.plan.as_mut().map(PlanTable::look).unwrap_or_default();
         for (address, number) in due {
             let (Some(table), Some(object)) = (&mut self.plan, self.memory.objects.get(address)) else {
                 continue;
@@ -98,7 +98,7 @@ impl Driver {
 
     /// The program ends.
     pub(super) fn plan_end(&mut self) {
-        let living: Vec<usize> = self.plan.iter().flat_map(Table::living).collect();
+        let living: Vec<usize> = self.plan.iter().flat_map(PlanTable::living).collect();
         for address in living {
             self.plan_dies(address);
         }
@@ -121,7 +121,7 @@ fn is_there(object: &Object, mover: &mut dyn Mover) -> bool {
 }
 
 /// Ranges of pages that are not at their planned homes, with these homes.
-fn elsewhere(planned: &Planned, object: &Object, mover: &mut dyn Mover) -> Vec<(PageRange, NodeId)> {
+fn elsewhere(planned: &PlannedObject, object: &Object, mover: &mut dyn Mover) -> Vec<(PageRange, NodeId)> {
     let mut wrong: Vec<(PageRange, NodeId)> = Vec::new();
     each_planned(planned, object, mover, |page, at, wanted| {
         if at.is_some_and(|at| at != wanted) {
@@ -136,7 +136,7 @@ fn elsewhere(planned: &Planned, object: &Object, mover: &mut dyn Mover) -> Vec<(
 
 /// Calls back for each page with a planned home: its number, its node, its planned node.
 fn each_planned(
-    planned: &Planned,
+    planned: &PlannedObject,
     object: &Object,
     mover: &mut dyn Mover,
     mut tell: impl FnMut(u64, Option<NodeId>, NodeId),

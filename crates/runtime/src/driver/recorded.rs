@@ -6,7 +6,7 @@ use homenode_wire::facts::Module;
 use homenode_wire::live::{Cause, Live, Says, Watched};
 
 use super::run::Driver;
-use super::state::watching::{Watched as Totals, Watching};
+use super::state::watching::{SourceTotals, SourceWatch};
 use crate::guard::holdback::Group;
 use crate::regions::Round;
 use crate::stream::Stream;
@@ -116,7 +116,7 @@ impl Driver {
     fn end_interval(&mut self, now: Ns) {
         let (own, cpu) = (self.own_time(), self.cpu_time());
         let Some(stream) = &mut self.recording.stream else { return };
-        if let Some(Watching { seen, .. }) = &self.watching {
+        if let Some(SourceWatch { seen, .. }) = &self.watching {
             stream.put(Live::Watched(Watched {
                 told: seen.told,
                 asked: seen.asked,
@@ -157,7 +157,7 @@ impl Driver {
 }
 
 /// The basis of a source's answers.
-fn answers(seen: &Totals) -> Says {
+fn answers(seen: &SourceTotals) -> Says {
     match (seen.one_in, seen.writers_only) {
         (Some(one_in), _) => Says::Sampled { one_in },
         (None, true) => Says::Writers,

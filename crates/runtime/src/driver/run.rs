@@ -5,27 +5,27 @@ use homenode_model::{Bytes, DecisionBuf, Event, Ns};
 use homenode_policy::{MOST_POLLS, Policy, Step, live_spec};
 use homenode_sources::Says;
 use homenode_sys::Span;
-use homenode_wire::facts::{Arming as When, Counters, Settled};
+use homenode_wire::facts::{Arming, Counters, Settled};
 
 use super::clocks::Clocks;
 use super::journal::journalled;
 use super::mover::{Mover, Touch};
 use super::settings::Settings;
 use super::state::account::{Account, Review};
-use super::state::arming::Arming;
-use super::state::evidence::Evidence;
-use super::state::marks::{During, Ended, Marks, RegionStats, RoundTimes};
-use super::state::memory::Memory;
-use super::state::moves::Moves;
-use super::state::plan::Table;
-use super::state::recording::Recording;
-use super::state::watching::Watching;
+use super::state::arming::ArmingWork;
+use super::state::evidence::MovingEvidence;
+use super::state::marks::{During, EndedRegion, ProgramMarks, RegionStats, RoundTimes};
+use super::state::memory::ProgramMemory;
+use super::state::moves::PageMoves;
+use super::state::plan::PlanTable;
+use super::state::recording::RunRecording;
+use super::state::watching::SourceWatch;
 use crate::guard::{HoldBack, Verdict};
 use crate::regions::{RegionId, RegionKey, Round};
 use crate::stream::Stream;
 use crate::stream::threads::SeenOn;
 use crate::watch::numbers::PAGE;
-use crate::watch::{Chosen, Objects, Origin};
+use crate::watch::{ChosenSource, Objects, Origin};
 
 /// Lists that keep their memory from one use to the next.
 #[derive(Default)]
@@ -40,14 +40,14 @@ pub struct Driver {
     pub(super) policy: Box<dyn Policy>,
     pub(super) mover: Box<dyn Mover>,
     pub(super) account: Account,
-    pub(super) marks: Marks,
-    pub(super) memory: Memory,
-    pub(super) arming: Arming,
-    pub(super) moves: Moves,
-    pub(super) watching: Option<Watching>,
-    pub(super) evidence: Evidence,
-    pub(super) plan: Option<Table>,
-    pub(super) recording: Recording,
+    pub(super) marks: ProgramMarks,
+    pub(super) memory: ProgramMemory,
+    pub(super) arming: ArmingWork,
+    pub(super) moves: PageMoves,
+    pub(super) watching: Option<SourceWatch>,
+    pub(super) evidence: MovingEvidence,
+    pub(super) plan: Option<PlanTable>,
+    pub(super) recording: RunRecording,
     pub(super) notes: Vec<String>,
     pub(super) buffers: Buffers,
 }
@@ -61,7 +61,7 @@ impl Driver {
     pub fn new(
         settings: Settings,
         mover: Box<dyn Mover>,
-        eyes: Option<Chosen>,
+        eyes: Option<ChosenSource>,
         clocks: Clocks,
     ) -> Result<Self, String> {
         let context = settings.machine.context(Bytes(PAGE as u64));
@@ -71,10 +71,10 @@ impl Driver {
             None => settings.policy.clone(),
         };
         let policy = homenode_policy::build(&spec, &context).map_err(|e| e.to_string())?;
-        let hold = HoldBack::new(settings.force || settings.arming == When::Asked);
+        let hold = HoldBack::new(settings.force || settings.arming == Arming::Asked);
         let interest = policy.interest();
         let mut notes = Vec::new();
-        let watching = eyes.map(|eyes| Watching::new(eyes, interest, &settings, &mut notes));
+        let watching = eyes.map(|eyes| SourceWatch::new(eyes, interest, &settings, &mut notes));
         if interest.counts() && watching.is_none() {
             notes.push(format!(
                 "the policy {} wants to be told of accesses, and nothing tells",
@@ -98,14 +98,14 @@ impl Driver {
             policy,
             mover,
             account,
-            marks: Marks::default(),
-            memory: Memory::default(),
-            arming: Arming::default(),
-            moves: Moves::default(),
+            marks: ProgramMarks::default(),
+            memory: ProgramMemory::default(),
+            arming: ArmingWork::default(),
+            moves: PageMoves::default(),
             watching,
-            evidence: Evidence { hold, ..Evidence::default() },
+            evidence: MovingEvidence { hold, ..MovingEvidence::default() },
             plan: None,
-            recording: Recording { stream, ..Recording::default() },
+            recording: RunRecording { stream, ..RunRecording::default() },
             notes,
             buffers: Buffers::default(),
         };
@@ -254,7 +254,7 @@ impl Driver {
     /// The team has joined.
     pub fn region_end(&mut self) {
         self.timed(|d, now| {
-            let Some(Ended { id, took, armed }) = d.marks.joined(now) else { return };
+            let Some(EndedRegion { id, took, armed }) = d.marks.joined(now) else { return };
             d.take_touches();
             let end = Event::RegionEnd { region: id.0 };
             if d.is_look_due(now) {
@@ -269,11 +269,11 @@ impl Driver {
             if let Some(stream) = &mut d.recording.stream {
                 stream.region_ends(took);
             }
-            if armed && d.settings.arming == When::Region {
+            if armed && d.settings.arming == Arming::Region {
                 d.marks.guard(id).armed(d.moves.counts.now, d.moves.counts.ping_pongs);
             }
             d.moves.counts.region_ends();
-            if d.moves.counts.now > 0 && armed && d.settings.arming == When::First {
+            if d.moves.counts.now > 0 && armed && d.settings.arming == Arming::First {
                 d.arming.moved_in_region();
             }
             if d.arming.takes_unsettled() {
@@ -356,7 +356,7 @@ impl Driver {
 
     fn round(&mut self, round: Round, now: Ns) {
         self.take_touches();
-        self.arming.round_ends(self.settings.arming == When::First);
+        self.arming.round_ends(self.settings.arming == Arming::First);
         let quiet = self.moves.counts.in_round == 0 && !self.evidence.hold.is_sampling();
         let during = match self.arming.is_untried() {
             true if !self.moves.counts.ever => During::Before,
@@ -372,7 +372,7 @@ impl Driver {
                 d.tell(Event::Iteration { number: u32::try_from(round.number).unwrap_or(u32::MAX) });
             });
         }
-        let found = round.new_level && self.settings.arming == When::First;
+        let found = round.new_level && self.settings.arming == Arming::First;
         let found = found && self.arming.may_arm_again() && self.within_budget();
         if found {
             self.arming.arms_again();
@@ -390,13 +390,13 @@ impl Driver {
         self.memory.objects.clock(now);
         let tells = self.count_pilots();
         let (news, lets) = match self.settings.arming {
-            When::Asked => return false,
-            When::First | When::Watch => {
+            Arming::Asked => return false,
+            Arming::First | Arming::Watch => {
                 let news = self.memory.objects.region_starts();
                 let rested = self.wait_rested(now);
                 (news, news || tells || rested || self.arming.waiting.is_due(now))
             }
-            When::Region => {
+            Arming::Region => {
                 let lets = self.marks.guard(id).lets();
                 (lets && self.memory.objects.region_starts(), lets)
             }
@@ -413,11 +413,11 @@ impl Driver {
             if news {
                 d.wait_new(false);
             }
-            if d.settings.arming == When::Region {
+            if d.settings.arming == Arming::Region {
                 d.wait_again();
             }
             let armed = d.take_turns() > 0;
-            if armed && d.settings.arming == When::First {
+            if armed && d.settings.arming == Arming::First {
                 d.arming.has_armed();
             }
             armed
@@ -438,7 +438,7 @@ impl Driver {
 
     /// Own time that the mover and the source of samples measure themselves.
     fn spent_elsewhere(&self) -> Ns {
-        let samples = self.watching.as_ref().map_or(Ns::ZERO, Watching::paid);
+        let samples = self.watching.as_ref().map_or(Ns::ZERO, SourceWatch::paid);
         self.mover.counters().own + samples
     }
 

@@ -11,7 +11,7 @@ use homenode_sys::Span;
 
 use super::mover::Manner;
 use super::run::Driver;
-use super::state::watching::{Watched, Watching};
+use super::state::watching::{SourceTotals, SourceWatch};
 use crate::guard::holdback::{Group, block_of};
 use crate::stream::Stream;
 use crate::watch::choice::{Eyes, Wanted};
@@ -62,7 +62,7 @@ impl Driver {
 
     /// The moves are done.
     pub(super) fn watch_again(&mut self) {
-        let left = self.watching.as_mut().map(Watching::take_left).unwrap_or_default();
+        let left = self.watching.as_mut().map(SourceWatch::take_left).unwrap_or_default();
         left.into_iter().for_each(|address| self.watch_object(address));
     }
 
@@ -267,7 +267,7 @@ impl Driver {
             return None;
         }
         self.take_all_touches();
-        if matches!(self.watching, Some(Watching { eyes: Eyes::Armed, .. })) {
+        if matches!(self.watching, Some(SourceWatch { eyes: Eyes::Armed, .. })) {
             // Touched pages are no longer registered. Each would otherwise be a mapping of its own
             // for ever.
             self.mover.settle();
@@ -343,7 +343,7 @@ impl Driver {
     }
 
     /// Totals of what was seen; `None` if nothing was watched.
-    pub fn watched(&self) -> Option<&Watched> {
+    pub fn watched(&self) -> Option<&SourceTotals> {
         self.watching.as_ref().map(|w| &w.seen)
     }
 

@@ -87,6 +87,12 @@ impl Frames {
         if let Sink::Kept(bytes) = &self.sink { bytes } else { &[] }
     }
 
+    /// Whether the disk is full, so that nothing more is written.
+    #[cfg(test)]
+    pub const fn is_full(&self) -> bool {
+        matches!(self.sink, Sink::Full)
+    }
+
     /// Adds a record.
     pub fn put(&mut self, record: Live) {
         if self.pending.len() >= PENDING {

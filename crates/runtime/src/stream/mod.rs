@@ -34,11 +34,11 @@ use homenode_wire::live::{Dropped, IntervalNo, IterationNo, Live, ObjectNo, Page
 
 use crate::watch::Object;
 use crate::watch::numbers::PAGE;
-use crate::watch::sightings::{Row, Sightings};
+use crate::watch::sightings::{Sighting, Sightings};
 use firsts::{Firsts, Toucher};
 use frames::Frames;
-pub use runs::Moved;
-use runs::{Run, Runs};
+pub use runs::MovedPage;
+use runs::{OpenRuns, PageRun};
 use threads::Threads;
 
 /// The shortest interval.
@@ -62,7 +62,7 @@ struct Interval {
 #[derive(Debug)]
 pub struct Stream {
     frames: Frames,
-    runs: Runs,
+    runs: OpenRuns,
     /// The wall clock when the recording began.
     started: Ns,
     interval: Interval,
@@ -103,7 +103,7 @@ impl Stream {
     fn to(frames: Frames, now: Ns) -> Self {
         Self {
             frames,
-            runs: Runs::default(),
+            runs: OpenRuns::default(),
             started: now,
             interval: Interval { index: 0, begin: Ns::ZERO, regions: BTreeMap::new() },
             region: None,
@@ -154,10 +154,10 @@ impl Stream {
     }
 
     /// Page `index` of the object's whole pages moved, or should have moved.
-    pub fn moved(&mut self, object: &mut Object, index: u64, moved: Moved, now: Ns) {
+    pub fn moved(&mut self, object: &mut Object, index: u64, moved: MovedPage, now: Ns) {
         let number = self.number(object);
         let page = page_of(object, index);
-        let run = Run { object: number, time: self.time(now), region: self.region.map(RegionNo), moved };
+        let run = PageRun { object: number, time: self.time(now), region: self.region.map(RegionNo), moved };
         // The record of the page's home comes before the record of its move.
         if self.runs.home_covers(number, page) {
             self.end_home();
@@ -167,9 +167,9 @@ impl Stream {
         }
     }
 
-    fn put_move(&mut self, run: Run, pages: Pages) {
-        let Run { object, time, region, moved } = run;
-        let Moved { from, to, cause, cost, outcome } = moved;
+    fn put_move(&mut self, run: PageRun, pages: Pages) {
+        let PageRun { object, time, region, moved } = run;
+        let MovedPage { from, to, cause, cost, outcome } = moved;
         let cost = cost.map(|c| c.times(u64::from(pages.count)));
         self.put(Live::Migration { time, object, pages, from, to, cause, region, cost, outcome });
     }
@@ -232,7 +232,7 @@ impl Stream {
         kind: Option<AccessKind>,
     ) {
         let (object, page) = (self.number(object).0, page_of(object, index));
-        self.sightings.add(Row { object, page, region: self.region, home, node, kind });
+        self.sightings.add(Sighting { object, page, region: self.region, home, node, kind });
     }
 
     /// A fault told the first touch of a page, counted from the page with the object's first byte.
@@ -269,7 +269,7 @@ impl Stream {
     }
 
     /// Writes a row of sightings in the interval. The row stands for `pages` pages.
-    fn put_seen(&mut self, row: Row, told: u32, pages: u32) {
+    fn put_seen(&mut self, row: Sighting, told: u32, pages: u32) {
         self.put(Live::Seen {
             interval: IntervalNo(self.interval.index),
             region: row.region.map(RegionNo),

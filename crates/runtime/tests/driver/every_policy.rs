@@ -1,4 +1,5 @@
-//! Every registered policy under the driver: it comes to rest at each event, and its journal replays.
+//! Every registered policy under the driver: it comes to rest at each event, and its journal
+//! replays.
 
 use homenode_policy::{POLICIES, build};
 

@@ -58,7 +58,7 @@ impl ToArm {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Arming {
+pub struct ArmingWork {
     /// Memory that waits for its turn.
     pub waiting: Waiting,
     /// Whether the current work is a request of the program.
@@ -77,7 +77,7 @@ pub struct Arming {
     pub split: bool,
 }
 
-impl Arming {
+impl ArmingWork {
     /// The page does not exist yet.
     pub fn miss(&mut self, page: usize) {
         match self.missing.last_mut() {
@@ -158,15 +158,15 @@ mod tests {
 
     #[test]
     fn missing_neighbours_are_one_span() {
-        let mut arming = Arming::default();
-        [0, 1, 2, 5, 6].map(|i| arming.miss(i * PAGE));
+        let mut arming = ArmingWork::default();
+        [0, 1, 2, 5, 6].into_iter().for_each(|i| arming.miss(i * PAGE));
         assert_eq!(arming.take_missing(), [Span::new(0, 3 * PAGE), Span::new(5 * PAGE, 2 * PAGE)]);
         assert!(arming.take_missing().is_empty());
     }
 
     #[test]
     fn seams_are_looked_at_once_everything_had_its_turn() {
-        let mut arming = Arming::default();
+        let mut arming = ArmingWork::default();
         arming.arms_all();
         arming.waiting.add(Why::New, 64, ObjectId(1));
         arming.round_ends(true);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn everything_is_armed_three_times_at_most() {
-        let mut arming = Arming::default();
+        let mut arming = ArmingWork::default();
         assert!(arming.is_untried() && !arming.may_arm_again(), "nothing to correct");
         (0..5).for_each(|_| arming.has_armed());
         let mut again = 0;
@@ -195,10 +195,11 @@ mod tests {
 
     #[test]
     fn touches_are_tidied_up_once_and_may_have_split_huge_pages() {
-        let mut arming = Arming::default();
+        let mut arming = ArmingWork::default();
         assert!(!arming.takes_unsettled() && !arming.split);
         arming.touched();
-        assert!(arming.takes_unsettled() && arming.split && !arming.takes_unsettled() && arming.split);
+        assert_eq!([(); 2].map(|()| arming.takes_unsettled()), [true, false]);
+        assert!(arming.split);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::stream::threads::SeenOn;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Evidence {
+pub struct MovingEvidence {
     /// The guard: held-back blocks, and its verdict.
     pub hold: HoldBack,
     /// Probes: whether memory should follow once more.
@@ -23,7 +23,7 @@ pub struct Evidence {
     pub seen_on: SeenOn,
 }
 
-impl Evidence {
+impl MovingEvidence {
     /// The object at this address has died.
     pub fn forget(&mut self, address: usize) {
         self.probing.forget(address);

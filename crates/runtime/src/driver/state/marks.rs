@@ -52,7 +52,7 @@ pub enum During {
 
 /// A region that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedRegion {
     /// Its number.
     pub id: RegionId,
     /// Time from fork to join.
@@ -63,7 +63,7 @@ pub struct Ended {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Marks {
+pub struct ProgramMarks {
     table: RegionTable,
     regions: Vec<RegionStats>,
     rounds: Rounds,
@@ -78,7 +78,7 @@ pub struct Marks {
     settled: Option<Settled>,
 }
 
-impl Marks {
+impl ProgramMarks {
     /// A team starts. Returns the region's number, and the round that begins, if one does.
     pub fn region(&mut self, key: RegionKey, now: Ns) -> (RegionId, Option<Round>) {
         let id = self.table.id(key);
@@ -95,14 +95,14 @@ impl Marks {
     }
 
     /// The team has joined. `None` if no region runs.
-    pub fn joined(&mut self, now: Ns) -> Option<Ended> {
+    pub fn joined(&mut self, now: Ns) -> Option<EndedRegion> {
         let (id, since, armed) = self.current.take()?;
         let took = now - since;
         let stats = &mut self.regions[id.0 as usize];
         stats.runs += 1;
         stats.time += took;
         self.region_ends += 1;
-        Some(Ended { id, took, armed })
+        Some(EndedRegion { id, took, armed })
     }
 
     /// The main thread leaves a barrier of its team. `depth`: bytes of its stack since the team
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_region_counts_its_runs_and_their_time() {
-        let mut marks = Marks::default();
+        let mut marks = ProgramMarks::default();
         let (first, _) = marks.region(key(1), Ns(0));
         let (second, _) = marks.region(key(2), Ns(0));
         assert_ne!(first, second);
@@ -223,7 +223,7 @@ mod tests {
         for now in [10, 100] {
             marks.runs(second, Ns(now), now == 10);
             let ended = marks.joined(Ns(now + 7)).unwrap();
-            assert_eq!(ended, Ended { id: second, took: Ns(7), armed: now == 10 });
+            assert_eq!(ended, EndedRegion { id: second, took: Ns(7), armed: now == 10 });
         }
         let [a, b] = marks.regions() else { panic!("two regions") };
         assert_eq!((a.runs, b.runs, b.time, b.key), (0, 2, Ns(14), Some(key(2))));
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn times_are_kept_by_what_moved_and_a_new_level_drops_them() {
-        let mut marks = Marks::default();
+        let mut marks = ProgramMarks::default();
         let round = |new_level, took| Round { number: 1, took: Some(Ns(took)), new_level };
         for (during, took) in [(During::Before, 1), (During::Moving, 2), (During::After, 3)] {
             marks.round(round(false, took), during, Ns(MS));
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn short_rounds_are_one_event() {
-        let mut marks = Marks::default();
+        let mut marks = ProgramMarks::default();
         let events: Vec<bool> = (1..=8)
             .map(|i| {
                 let now = Ns(i * MS / 2);
@@ -262,7 +262,7 @@ mod tests {
         // The region runs a loop over the barriers. If two barriers differ, a round has two of
         // them, and so half as many rounds end.
         let rounds = |barriers: [(usize, usize); 2]| {
-            let mut marks = Marks::default();
+            let mut marks = ProgramMarks::default();
             let (id, _) = marks.region(key(1), Ns(0));
             marks.runs(id, Ns(0), false);
             let barrier = |i: u64| {
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn the_settled_part_begins_when_there_was_last_something_to_do() {
-        let mut marks = Marks::default();
+        let mut marks = ProgramMarks::default();
         let (id, _) = marks.region(key(1), Ns(0));
         let mut run = |times: u64, busy: Option<(u64, u64)>| {
             for i in 0..times {

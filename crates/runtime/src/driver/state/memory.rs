@@ -17,7 +17,7 @@ const EVENER: u64 = 7;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct ProgramMemory {
     /// The objects.
     pub objects: Objects,
     /// Memory that the program has placed itself. The driver neither arms nor moves it by a policy,
@@ -28,7 +28,7 @@ pub struct Memory {
     pub ruled: Areas,
 }
 
-impl Memory {
+impl ProgramMemory {
     /// Where a page lies.
     pub fn address(&self, page: PageNo) -> Option<usize> {
         self.objects.numbers().address(page)
@@ -122,16 +122,20 @@ mod tests {
     const BASE: usize = 0x1000_0000;
 
     /// An object of 64 pages, each with its home.
-    fn memory(home: impl Fn(u64) -> u16) -> Memory {
-        let mut memory = Memory::default();
-        memory.objects.born(BASE, 64 * PAGE, Origin::Allocated([0; 6]));
+    fn memory(home: impl Fn(u64) -> u16) -> ProgramMemory {
+        memory_of(64, home)
+    }
+
+    fn memory_of(pages: u64, home: impl Fn(u64) -> u16) -> ProgramMemory {
+        let mut memory = ProgramMemory::default();
+        memory.objects.born(BASE, pages as usize * PAGE, Origin::Allocated([0; 6]));
         let object = memory.objects.at(BASE).unwrap();
-        (0..64).for_each(|i| _ = object.was_at(NodeId(home(i)), i));
+        (0..pages).for_each(|i| _ = object.was_at(NodeId(home(i)), i));
         object.armed = true;
         memory
     }
 
-    fn first(memory: &Memory) -> u64 {
+    fn first(memory: &ProgramMemory) -> u64 {
         memory.objects.live().next().unwrap().pages.first.0
     }
 
@@ -150,12 +154,12 @@ mod tests {
 
     #[test]
     fn a_seam_is_where_homes_meet_but_a_pattern_of_seams_has_none() {
-        let mut halves = memory(|i| u16::from(i >= 24));
+        let mut halves = memory_of(512, |i| u16::from(i >= 200));
         let seams = halves.seams();
         let [seam] = seams[..] else { panic!("{seams:?}") };
-        assert!(seam.contains(BASE + 23 * PAGE) && seam.contains(BASE + 24 * PAGE), "{seam:?}");
+        assert!(seam.contains(BASE + 199 * PAGE) && seam.contains(BASE + 200 * PAGE), "{seam:?}");
         assert!(memory(|i| (i % 2) as u16).seams().is_empty());
-        halves.placed.add(Span::new(BASE, 64 * PAGE));
+        halves.placed.add(Span::new(BASE, 512 * PAGE));
         assert!(halves.seams().is_empty(), "the program has placed it");
     }
 
@@ -165,7 +169,7 @@ mod tests {
         let first = first(&memory);
         let object = memory.objects.at(BASE).unwrap();
         (8..16).for_each(|i| _ = object.note_move(PageNo(first + i), NodeId(1)));
-        let moved = |m: &Memory| -> Vec<(u64, u64)> {
+        let moved = |m: &ProgramMemory| -> Vec<(u64, u64)> {
             m.moved().iter().map(|(r, home)| (r.first.0 - first, r.count * 10 + u64::from(home.0))).collect()
         };
         assert_eq!(moved(&memory), [(8, 80)]);

@@ -10,7 +10,7 @@ use crate::watch::numbers::PageNumbers;
 
 /// A page that should move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedMove {
     /// The page.
     pub page: PageNo,
     /// The node on which it should be.
@@ -22,29 +22,29 @@ pub struct Wanted {
 /// Pages that are to move together.
 #[derive(Debug, Default)]
 pub struct MoveList {
-    wanted: Vec<Wanted>,
+    wanted: Vec<WantedMove>,
     /// Pages that are already where the policy places them, among those that it decides on now.
-    stays: Vec<Wanted>,
+    stays: Vec<WantedMove>,
 }
 
 impl MoveList {
     /// These pages should move. `told`: the policy wants to know the outcome.
     pub fn add(&mut self, pages: PageRange, to: NodeId, told: bool) {
-        self.wanted.extend(pages.iter().map(|page| Wanted { page, to, told }));
+        self.wanted.extend(pages.iter().map(|page| WantedMove { page, to, told }));
     }
 
     /// These pages are at their target.
     pub fn stay(&mut self, pages: PageRange, to: NodeId) {
-        self.stays.extend(pages.iter().map(|page| Wanted { page, to, told: false }));
+        self.stays.extend(pages.iter().map(|page| WantedMove { page, to, told: false }));
     }
 
     /// Removes and returns the pages that still exist. Pages that stay are among them if others of
     /// their huge page should move: a huge page moves whole, so they count when its target is
     /// chosen.
-    pub fn take(&mut self, numbers: &PageNumbers) -> Vec<Wanted> {
+    pub fn take(&mut self, numbers: &PageNumbers) -> Vec<WantedMove> {
         let (mut moves, stays) = (std::mem::take(&mut self.wanted), std::mem::take(&mut self.stays));
         if !moves.is_empty() {
-            let unit = |w: &Wanted| numbers.address(w.page).map(|address| address & !(HUGE - 1));
+            let unit = |w: &WantedMove| numbers.address(w.page).map(|address| address & !(HUGE - 1));
             let units: BTreeSet<usize> = moves.iter().filter_map(unit).collect();
             moves.extend(stays.into_iter().filter(|w| unit(w).is_some_and(|u| units.contains(&u))));
         }
@@ -55,7 +55,7 @@ impl MoveList {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Moves {
+pub struct PageMoves {
     /// Pages that are to move now.
     pub list: MoveList,
     /// Moves that wait for room in the budget.

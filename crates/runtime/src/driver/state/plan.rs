@@ -4,7 +4,7 @@
 //! # Approach
 //!
 //! The launcher has worked out which addresses of the program's file belong to which line of the
-//! source. Here an allocation is recognised by its return addresses ([`Table::find`]). On real
+//! source. Here an allocation is recognised by its return addresses ([`PlanTable::born`]). On real
 //! nodes its memory gets the planned policies at once (`mbind`), so the first touch brings each
 //! page home and nothing has to move. Other pages move at the start of a parallel region: memory
 //! that the allocator had used before, static variables, objects with too many ranges for a mapping
@@ -21,7 +21,7 @@ use homenode_model::NodeId;
 use homenode_wire::facts::Progress;
 use homenode_wire::plan::{self, How, Plan};
 
-use super::team_size::{Fit, fit};
+use super::team_size::{TeamFit, fit};
 use crate::watch::numbers::PAGE;
 use crate::watch::{Object, Origin};
 
@@ -41,7 +41,7 @@ type Home = (u64, u64, NodeId);
 
 /// An object of the plan.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlannedObject {
     how: How,
     bytes: u64,
     homes: Vec<Home>,
@@ -66,9 +66,9 @@ struct Living {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct PlanTable {
     sites: Vec<Site>,
-    objects: Vec<Planned>,
+    objects: Vec<PlannedObject>,
     living: Vec<Living>,
     sizes: std::collections::BTreeMap<u64, u32>,
     progress: Progress,
@@ -88,7 +88,7 @@ fn at(base: u64, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     ranges.iter().map(|r| base.saturating_add(r.start)..base.saturating_add(r.end)).collect()
 }
 
-impl Table {
+impl PlanTable {
     /// Reads the launcher's plan. `base` returns the load address of a file.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl Table {
                 }
                 homes.push((home.offset.0, (home.offset + home.bytes).0, home.node));
             }
-            table.objects.push(Planned { how: object.how, bytes: object.bytes.0, homes, read_back: 0 });
+            table.objects.push(PlannedObject { how: object.how, bytes: object.bytes.0, homes, read_back: 0 });
         }
         table.progress.planned = table.objects.len() as u64;
         Ok(table)
@@ -161,8 +161,8 @@ impl Table {
             let instance = *seen;
             *seen += 1;
             let number: u32 = number;
-            let of_site = |o: &&Planned| matches!(o.how, How::Site { site, .. } if site == number);
-            let fits = |o: &Planned| matches!(o.how, How::Site { site, first, count } if site == number && instance >= first && instance - first < count);
+            let of_site = |o: &&PlannedObject| matches!(o.how, How::Site { site, .. } if site == number);
+            let fits = |o: &PlannedObject| matches!(o.how, How::Site { site, first, count } if site == number && instance >= first && instance - first < count);
             let known = self.objects.iter().position(|o| fits(o) && o.bytes == bytes);
             // More objects than in the recording: they count as the last one.
             let last = || self.objects.iter().rposition(|o| of_site(&o) && o.bytes == bytes);
@@ -171,7 +171,7 @@ impl Table {
             self.progress.other_size += u64::from(found.is_none());
             return found;
         }
-        let fits = |o: &Planned| {
+        let fits = |o: &PlannedObject| {
             o.bytes == bytes
                 && matches!(o.how, How::Size { first, count } if this >= first && this - first < count)
         };
@@ -254,7 +254,7 @@ impl Table {
     }
 
     /// The object with this number in the plan.
-    pub fn planned(&self, number: usize) -> &Planned {
+    pub fn planned(&self, number: usize) -> &PlannedObject {
         &self.objects[number]
     }
 
@@ -292,11 +292,11 @@ impl Table {
         let planned = nodes.len();
         let is = format!("the plan is for {planned} threads, and the program's first team has {threads}");
         self.other_team = Some(match fit(&nodes, threads) {
-            Fit::Same => return,
-            Fit::Scaled(n) => format!(
+            TeamFit::Same => return,
+            TeamFit::Scaled(n) => format!(
                 "{is}: scaled, for each of {n} nodes has the same share of them (that holds for static schedules)"
             ),
-            Fit::Refused => {
+            TeamFit::Refused => {
                 self.over = true;
                 format!("{is}: refused from that region on, nothing more is placed by it")
             }
@@ -309,7 +309,7 @@ impl Table {
     }
 }
 
-impl Planned {
+impl PlannedObject {
     /// The planned home of the page at `address` of an object that begins at `start`: that of the
     /// byte in the middle of the page.
     pub fn home(&self, start: usize, address: usize) -> Option<NodeId> {
@@ -366,8 +366,8 @@ mod tests {
         }
     }
 
-    fn table() -> Table {
-        Table::of(plan(), 2, |path| (path == "/app").then_some(0x1000)).unwrap()
+    fn table() -> PlanTable {
+        PlanTable::of(plan(), 2, |path| (path == "/app").then_some(0x1000)).unwrap()
     }
 
     fn allocated(frames: &[u64]) -> Origin {
@@ -394,7 +394,7 @@ mod tests {
     fn the_first_team_of_several_threads_is_compared() {
         let of = |teams: &[usize]| {
             let plan = Plan { threads: 2, nodes: vec![NodeId(0), NodeId(1)], ..plan() };
-            let mut t = Table::of(plan, 2, |_| Some(0)).unwrap();
+            let mut t = PlanTable::of(plan, 2, |_| Some(0)).unwrap();
             teams.iter().for_each(|n| _ = t.team(*n));
             t.other_team().map(|(text, over)| (text.to_owned(), over))
         };
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn a_plan_that_does_not_hold_gives_its_policies_back_once() {
         let plan = Plan { threads: 2, nodes: vec![NodeId(0), NodeId(1)], ..plan() };
-        let mut t = Table::of(plan, 2, |_| Some(0x1000)).unwrap();
+        let mut t = PlanTable::of(plan, 2, |_| Some(0x1000)).unwrap();
         let objects = object(0x20_0000, &[0x1105, 0x1208]);
         t.born(objects.get(0x20_0000).unwrap()).iter().for_each(|_| t.has_policy());
         assert!(t.asks_for_team() && t.team(1).is_empty() && t.asks_for_team());
@@ -467,12 +467,12 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_no_table() {
-        let error = |plan, nodes| Table::of(plan, nodes, |_| Some(0)).unwrap_err();
+        let error = |plan, nodes| PlanTable::of(plan, nodes, |_| Some(0)).unwrap_err();
         assert!(error(plan(), 1).contains("no node 1"), "{}", error(plan(), 1));
         let mut other = plan();
         other.sites.pop();
         assert!(error(other.clone(), 2).contains("no place 1"), "{}", error(other, 2));
-        let mut elsewhere = Table::of(plan(), 2, |_| None).unwrap();
+        let mut elsewhere = PlanTable::of(plan(), 2, |_| None).unwrap();
         assert_eq!(elsewhere.find(&allocated(&[0x1105, 0x1208]), 65536), None, "its file is not loaded");
     }
 }

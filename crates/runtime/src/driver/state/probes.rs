@@ -294,7 +294,7 @@ mod tests {
     fn probes_of_a_former_owner_are_void_and_disarmed_ones_are_drawn_later() {
         let mut probing = Probing::default();
         let lot = probing.lot(8 << 20);
-        [1, 2].map(|at| probing.begin(at, ObjectId(at as u32), lot));
+        [1, 2].into_iter().for_each(|at| probing.begin(at, ObjectId(at as u32), lot));
         assert_eq!((probing.lot_of(1, ObjectId(1)), probing.lot_of(1, ObjectId(9))), (Some(lot), None));
         assert_eq!((probing.lot_of(1, ObjectId(1)), probing.is_fresh(2)), (None, true));
         probing.disarmed();

@@ -10,7 +10,7 @@ use crate::watch::objects::Object;
 
 /// See the module.
 #[derive(Default)]
-pub struct Recording {
+pub struct RunRecording {
     /// The stream; `None` if the run is not recorded.
     pub stream: Option<Stream>,
     /// Who touches pages first.
@@ -19,7 +19,7 @@ pub struct Recording {
     pub faults: Vec<Fault>,
 }
 
-impl Recording {
+impl RunRecording {
     /// Writes a page's home at the first look.
     pub fn home(&mut self, object: Option<&mut Object>, page: PageNo, home: NodeId) {
         if let (Some(stream), Some(object)) = (&mut self.stream, object) {

@@ -21,8 +21,8 @@ use crate::guard::holdback::block_of;
 use crate::watch::choice::Eyes;
 use crate::watch::numbers::PAGE;
 use crate::watch::objects::Object;
-use crate::watch::sightings::Turns;
-use crate::watch::{Chosen, Draws};
+use crate::watch::sightings::PageTurns;
+use crate::watch::{ChosenSource, Draws};
 
 /// Draws of a block that a policy gets at a time. With eight, 60 to 40 looks like 40 to 60 one time
 /// in four, and 80 to 20 looks like 20 to 80 one time in ten thousand.
@@ -46,14 +46,14 @@ enum Telling {
     /// Draws of blocks with enough of them.
     Proportions(Draws),
     /// Nothing. Samples are for a recording, and pages are asked for in turn.
-    Kept(Turns),
+    Kept(PageTurns),
     /// Nothing. The policy needs counts and there are none.
     Nothing,
 }
 
 /// Totals of what was seen and what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Watched {
+pub struct SourceTotals {
     /// Name of the source.
     pub name: &'static str,
     /// Basis of its answers, in words.
@@ -79,13 +79,13 @@ pub struct Watched {
 }
 
 /// See the module.
-pub struct Watching {
+pub struct SourceWatch {
     /// The source.
     pub eyes: Eyes,
     /// How many pages the source is asked for, and when.
     pub pace: Pace,
     /// Totals.
-    pub seen: Watched,
+    pub seen: SourceTotals,
     /// When to look for new objects again, for a recording.
     pub look_new: Ns,
     telling: Telling,
@@ -102,16 +102,21 @@ pub struct Watching {
     is_over: bool,
 }
 
-impl Watching {
+impl SourceWatch {
     /// Watches by the `chosen` source, for a policy with this interest. Adds what cannot be done to
     /// `notes`.
-    pub fn new(chosen: Chosen, interest: Interest, settings: &Settings, notes: &mut Vec<String>) -> Self {
-        let Chosen { eyes, refused } = chosen;
+    pub fn new(
+        chosen: ChosenSource,
+        interest: Interest,
+        settings: &Settings,
+        notes: &mut Vec<String>,
+    ) -> Self {
+        let ChosenSource { eyes, refused } = chosen;
         notes.extend(refused);
         let nodes = settings.machine.nodes();
         let enough = if interest.counts_at_wakes { ENOUGH_AT_WAKES } else { ENOUGH };
         let telling = match eyes.says() {
-            Some(says) if settings.record && !says.counts() => Telling::Kept(Turns::default()),
+            Some(says) if settings.record && !says.counts() => Telling::Kept(PageTurns::default()),
             _ if !interest.counts() => Telling::Touches,
             Some(says) if says.counts() => Telling::Counts(Tally::new(nodes)),
             Some(_) if interest.by_proportion => Telling::Proportions(Draws::new(nodes, enough)),
@@ -133,7 +138,7 @@ impl Watching {
             settings.record,
             homenode_sys::call::now(),
         );
-        let seen = Watched {
+        let seen = SourceTotals {
             name: eyes.name(),
             says: eyes.says().map_or_else(|| "nothing".into(), |s| s.to_string()),
             cost: pace.cost(),
@@ -142,7 +147,7 @@ impl Watching {
                 _ => None,
             },
             writers_only,
-            ..Watched::default()
+            ..SourceTotals::default()
         };
         Self {
             eyes,
@@ -236,8 +241,8 @@ impl Watching {
     }
 
     /// A watched object's pages are about to move: the source lets go of the whole object until
-    /// [`Watching::take_left`]. A part would be a mapping of its own meanwhile, and `mremap` fails
-    /// on several mappings.
+    /// [`SourceWatch::take_left`]. A part would be a mapping of its own meanwhile, and `mremap`
+    /// fails on several mappings.
     pub fn leave_for_now(&mut self, object: &Object) {
         let (Eyes::Source(source), false) = (&mut self.eyes, self.is_over) else { return };
         if object.watched && self.left.insert(object.address) {
@@ -311,8 +316,8 @@ impl Watching {
         self.interest.counts_at_wakes
     }
 
-    /// Removes and returns the touches that the source reports. [`Watching::done`] takes the list
-    /// back.
+    /// Removes and returns the touches that the source reports. [`SourceWatch::done`] takes the
+    /// list back.
     pub fn drain(&mut self) -> Vec<Touch> {
         let mut touches = std::mem::take(&mut self.touches);
         if let Eyes::Source(source) = &mut self.eyes {
@@ -324,7 +329,7 @@ impl Watching {
         touches
     }
 
-    /// Keeps the memory of the list for the next [`Watching::drain`].
+    /// Keeps the memory of the list for the next [`SourceWatch::drain`].
     pub fn done(&mut self, mut touches: Vec<Touch>) {
         touches.clear();
         self.touches = touches;
@@ -451,17 +456,17 @@ mod tests {
         fn outcome(&mut self, _: &MoveOutcome) {}
     }
 
-    fn counted(interest: Interest, eyes: Eyes) -> Watching {
+    fn counted(interest: Interest, eyes: Eyes) -> SourceWatch {
         watching(eyes, "competitive", interest).0
     }
 
-    fn watching(eyes: Eyes, policy: &str, interest: Interest) -> (Watching, Vec<String>) {
+    fn watching(eyes: Eyes, policy: &str, interest: Interest) -> (SourceWatch, Vec<String>) {
         let machine = settings::Machine::even(2, 1, Bytes::mib(1), 20);
         let asked = settings::Settings { machine, policy: policy.into(), ..Default::default() };
         let settings = Settings::of("/nowhere".as_ref(), asked).unwrap();
         let mut notes = Vec::new();
-        let chosen = Chosen { eyes, refused: Vec::new() };
-        (Watching::new(chosen, interest, &settings, &mut notes), notes)
+        let chosen = ChosenSource { eyes, refused: Vec::new() };
+        (SourceWatch::new(chosen, interest, &settings, &mut notes), notes)
     }
 
     #[test]
@@ -515,7 +520,7 @@ mod tests {
         let either = Interest { counts_by_region: true, counts_by_iteration: true, ..Interest::default() };
         let mut w = counted(either, Eyes::Armed);
         let (early, start) = (SHORTEST_EARLY_LOOK, Ns(77));
-        let due = |w: &Watching, since: Ns, known| w.is_look_due(start + since, start, known);
+        let due = |w: &SourceWatch, since: Ns, known| w.is_look_due(start + since, start, known);
         assert_eq!(
             [due(&w, early - Ns(1), false), due(&w, early, false), due(&w, early, true)],
             [false, true, false]
@@ -536,6 +541,6 @@ mod tests {
         assert_eq!((w.seen.told, w.seen.before), (3, (1, 2)));
         w.note_state(5, 700, false);
         w.note_state(9, 60, false);
-        assert_eq!(w.seen.state, (5, 700).max((9, 60)));
+        assert_eq!(w.seen.state, (9, 60), "the larger tables");
     }
 }
