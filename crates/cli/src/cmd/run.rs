@@ -98,12 +98,7 @@ impl LiveArgs {
                 return Err(error);
             }
         };
-        if let Some(to) = &self.schedule.schedule_to {
-            match schedule::take(live.folder(), to) {
-                Ok(n) => live.told.push(format!("the schedules of {n} loops are in {}", to.display())),
-                Err(e) => say(format_args!("{e}")),
-            }
-        }
+        self.keep_schedules(&mut live);
         let policy = self.policy_name();
         let command = words(&program, &args);
         let (mut text, measured, report) = live.report(&policy, &command, ran.elapsed, |r| {
@@ -132,6 +127,15 @@ impl LiveArgs {
             page.until_closed(&|| task.stop_asked());
         }
         Ok(Exit::of_program(ran.status))
+    }
+
+    /// Keeps the schedules that the program's loops had, if the user asks for them.
+    fn keep_schedules(&self, live: &mut RunFolder) {
+        let Some(to) = &self.schedule.schedule_to else { return };
+        match schedule::take(live.folder(), to) {
+            Ok(n) => live.told.push(format!("the schedules of {n} loops are in {}", to.display())),
+            Err(e) => say(format_args!("{e}")),
+        }
     }
 
     /// What the library in the program is told.
