@@ -158,9 +158,13 @@ install_packages() {
 
 # --- Rust -------------------------------------------------------------------------------------------------------------
 
-# The version in rust-toolchain.toml.
+# The version in rust-toolchain.toml; the source tarball has no such file.
 pinned_rust() {
     local key value
+    if ! [ -e rust-toolchain.toml ]; then
+        printf 'stable'
+        return 0
+    fi
     while IFS=' =' read -r key value; do
         [ "$key" != channel ] || printf '%s' "${value//\"/}"
     done <rust-toolchain.toml
