@@ -158,6 +158,18 @@ install_packages() {
 
 # --- Rust -------------------------------------------------------------------------------------------------------------
 
+# The version in rust-toolchain.toml; the source tarball has no such file.
+pinned_rust() {
+    local key value
+    if ! [ -e rust-toolchain.toml ]; then
+        printf 'stable'
+        return 0
+    fi
+    while IFS=' =' read -r key value; do
+        [ "$key" != channel ] || printf '%s' "${value//\"/}"
+    done <rust-toolchain.toml
+}
+
 rust_is_recent() {
     local version
     version=$(cargo --version 2>/dev/null) || return 1
@@ -170,11 +182,13 @@ rust_is_complete() { rust_is_recent && cargo fmt --version >/dev/null 2>&1 && ca
 install_rust() {
     if have rustup; then
         if ! rust_is_recent; then
-            say "installing Rust's stable toolchain with rustup"
-            rustup toolchain install stable --profile minimal --component rustfmt --component clippy >&2 ||
-                die "rustup could not install the stable toolchain"
-            # A default that is too old stays what it is for other projects.
-            rust_is_recent || rustup override set stable >&2 || die "rustup could not select the stable toolchain"
+            say "installing Rust $(pinned_rust) with rustup"
+            if ! rustup toolchain install "$(pinned_rust)" --profile minimal --component rustfmt --component clippy >&2; then
+                say "Rust $(pinned_rust) could not be fetched; taking rustup's stable toolchain in this folder"
+                rustup toolchain install stable --profile minimal --component rustfmt --component clippy >&2 ||
+                    say "the stable toolchain could not be renewed; trying with the one that is there"
+                rustup override set stable >&2 || die "rustup could not select the stable toolchain"
+            fi
         fi
         rust_is_complete || rustup component add rustfmt clippy >&2 || die "rustup could not add rustfmt and clippy"
     else
@@ -187,7 +201,7 @@ install_rust() {
         done
         [ -n "$fetched" ] ||
             die "rustup's installer could not be fetched; install Rust 1.$RUST_MINOR or later by hand (https://rustup.rs)"
-        sh "$script" -y -q --no-modify-path --profile minimal --default-toolchain stable \
+        sh "$script" -y -q --no-modify-path --profile minimal --default-toolchain "$(pinned_rust)" \
             --component rustfmt --component clippy >&2 || die "rustup's installer failed"
         rm -f "$script"
     fi

@@ -12,7 +12,14 @@ pub fn root() -> PathBuf {
     root
 }
 
-/// Refuses arguments.
-pub fn none(args: &[String]) -> Outcome {
-    if args.is_empty() { Ok(()) } else { Err(format!("takes no arguments, got '{}'", args.join(" "))) }
+/// The arguments in a text, for tests.
+#[cfg(test)]
+pub fn parsed<T: clap::Args>(text: &str) -> Result<T, String> {
+    #[derive(clap::Parser)]
+    struct Words<T: clap::Args> {
+        #[command(flatten)]
+        args: T,
+    }
+    let words = std::iter::once("xtask").chain(text.split_whitespace());
+    <Words<T> as clap::Parser>::try_parse_from(words).map(|w| w.args).map_err(|e| e.to_string())
 }

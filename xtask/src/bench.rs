@@ -36,19 +36,33 @@ const KEPT: &str = "target/bench-results.json";
 /// Results by name: value and unit.
 type Results = BTreeMap<String, (f64, String)>;
 
-pub fn run(args: &[String]) -> Outcome {
-    if let Some((_, rest)) = args.split_first().filter(|(name, _)| *name == "since") {
-        let measured = since::run(rest)?;
+/// What `bench` takes.
+#[derive(clap::Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BenchArgs {
+    /// The benchmarks; without any, all
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    #[command(subcommand)]
+    since: Option<Compared>,
+}
+
+#[derive(clap::Subcommand, Clone, Debug)]
+enum Compared {
+    /// Recording and replay beside those of a revision
+    Since(since::SinceArgs),
+}
+
+pub fn run(args: &BenchArgs) -> Outcome {
+    if let Some(Compared::Since(asked)) = &args.since {
+        let measured = since::run(asked)?;
         let of = |m: since::Measured| (format!("since/{}", m.name), (m.ratio.median, "ratio".to_owned()));
         return keep(kept_results(), measured.into_iter().map(of).collect());
     }
+    let args = &args.names;
     if let Some(unknown) = args.iter().find(|a| !BENCHES.iter().any(|(_, target, _)| target == a)) {
         let names: Vec<_> = BENCHES.iter().map(|(_, target, _)| *target).collect();
-        return Err(format!(
-            "there is no benchmark '{unknown}'; there are {}, and {}",
-            names.join(", "),
-            since::USAGE
-        ));
+        return Err(format!("there is no benchmark '{unknown}'; there are {}", names.join(", ")));
     }
     let before = kept_results();
     // What benchmarks record with: compilers and libraries of the same profile.

@@ -7,14 +7,13 @@
 use std::path::PathBuf;
 
 use crate::process::{cargo, program, run as must};
-use crate::{Outcome, none, root};
+use crate::{Outcome, root};
 
 /// The release of mdBook. Its server and its search are left out.
 const VERSION: &str = "0.4.52";
 
 /// Makes the book.
-pub fn run(args: &[String]) -> Outcome {
-    none(args)?;
+pub fn run() -> Outcome {
     make()
 }
 

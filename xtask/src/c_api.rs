@@ -11,7 +11,7 @@ mod parse;
 use std::fs;
 
 use crate::texts::File;
-use crate::{Outcome, none, root};
+use crate::{Outcome, root};
 
 /// Return codes.
 const CODES: &str = "crates/model/src/code.rs";
@@ -101,8 +101,7 @@ pub struct Function {
 }
 
 /// `cargo xtask c-api`: writes header and module.
-pub fn run(args: &[String]) -> Outcome {
-    none(args)?;
+pub fn run() -> Outcome {
     let read = |path: &str| fs::read_to_string(root().join(path)).map_err(|e| format!("{path}: {e}"));
     let functions = FUNCTIONS.map(read).into_iter().collect::<Result<Vec<_>, _>>()?;
     let api = parse::api(&read(CODES)?, &functions)?;

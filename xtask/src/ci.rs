@@ -14,7 +14,7 @@ const FIRST_TEST: &str = "test";
 
 const STEPS: &[Step] = &[
     ("format", || process::run(cargo().args(["fmt", "--all", "--check"]))),
-    ("tidy", || tidy::run(&[])),
+    ("tidy", || tidy::run()),
     ("scripts", scripts),
     ("clippy", || {
         process::run(cargo().args([
@@ -83,13 +83,17 @@ fn in_order(steps: impl Iterator<Item = Step>) -> Outcome {
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
 
+/// What `ci` takes.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct CiArgs {
+    /// Also run what takes an hour: ignored tests, packages, benchmarks
+    #[arg(long)]
+    long: bool,
+}
+
 /// Runs the steps.
-pub fn run(args: &[String]) -> Outcome {
-    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => all(STEPS.iter().copied()),
-        ["--long"] => all(STEPS.iter().copied().chain(LONG)),
-        _ => Err("takes nothing but --long".to_owned()),
-    }
+pub fn run(args: CiArgs) -> Outcome {
+    if args.long { all(STEPS.iter().copied().chain(LONG)) } else { all(STEPS.iter().copied()) }
 }
 
 /// Shell scripts parse; where shellcheck is installed, it has nothing to say.

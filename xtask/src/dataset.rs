@@ -3,9 +3,18 @@
 use crate::Outcome;
 use crate::process::{self, cargo};
 
+/// What `dataset` takes.
+#[derive(clap::Args, Clone, Debug)]
+#[command(disable_help_flag = true)]
+pub struct DatasetArgs {
+    /// The generator's options: [--gib N] [--seed N] [--nodes N] -o DIR
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    options: Vec<String>,
+}
+
 /// Runs the generator of `homenode-dataset`, optimised.
-pub fn run(args: &[String]) -> Outcome {
+pub fn run(args: &DatasetArgs) -> Outcome {
     let mut generator = cargo();
     generator.args(["run", "--release", "--locked", "--quiet", "--package", "homenode-dataset"]);
-    process::run(generator.args(["--example", "synthetic", "--"]).args(args))
+    process::run(generator.args(["--example", "synthetic", "--"]).args(&args.options))
 }

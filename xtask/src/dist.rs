@@ -49,15 +49,34 @@ fn version() -> Result<String, String> {
     Ok(line.and_then(|l| l.strip_suffix('"')).ok_or("Cargo.toml names no version")?.to_owned())
 }
 
+/// What `dist` takes.
+#[derive(clap::Args, Clone, Debug)]
+#[group(multiple = false)]
+pub struct DistArgs {
+    /// Make everything, and install each in a clean root
+    #[arg(long)]
+    check: bool,
+    /// Take the programs from this folder instead of building them
+    #[arg(long, value_name = "FOLDER")]
+    built: Option<String>,
+    /// Install what was made before in a clean root
+    #[arg(long)]
+    only_check: bool,
+    /// Print the linker for programs that run with an old glibc
+    #[arg(long)]
+    linker: bool,
+}
+
 /// Makes and checks.
-pub fn run(args: &[String]) -> Outcome {
-    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => make(None),
-        ["--check"] => test(),
-        ["--built", folder] => make(Some(folder)),
-        ["--only-check"] => check::all(),
-        ["--linker"] => glibc::linker().map(|path| println!("{}", path.display())),
-        _ => Err("takes --check, --built FOLDER, --only-check or --linker".to_owned()),
+pub fn run(args: &DistArgs) -> Outcome {
+    if args.check {
+        test()
+    } else if args.only_check {
+        check::all()
+    } else if args.linker {
+        glibc::linker().map(|path| println!("{}", path.display()))
+    } else {
+        make(args.built.as_deref())
     }
 }
 

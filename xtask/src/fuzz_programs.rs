@@ -3,36 +3,22 @@
 
 use crate::{Outcome, process};
 
-/// What is asked for: the first seed, how many, and whether to make smaller what differs.
-#[derive(Debug, PartialEq, Eq)]
-struct Asked {
+/// What `fuzz-programs` takes.
+#[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramsArgs {
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// How many programs
+    #[arg(long, value_name = "K", default_value_t = 1000)]
     count: u64,
+    /// Make smaller what differs
+    #[arg(long)]
     shrink: bool,
 }
 
-fn parse(args: &[String]) -> Result<Asked, String> {
-    let mut asked = Asked { seed: 0, count: 1000, shrink: false };
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
-        let number = match word.as_str() {
-            "--seed" => &mut asked.seed,
-            "--count" => &mut asked.count,
-            "--shrink" => {
-                asked.shrink = true;
-                continue;
-            }
-            other => return Err(format!("there is no '{other}': it takes --seed N, --count K and --shrink")),
-        };
-        let value = words.next().ok_or_else(|| format!("{word} needs a number"))?;
-        *number = value.parse().map_err(|e| format!("{word} {value}: {e}"))?;
-    }
-    Ok(asked)
-}
-
 /// Builds homenode and runs the programs.
-pub fn run(args: &[String]) -> Outcome {
-    let asked = parse(args)?;
+pub fn run(asked: ProgramsArgs) -> Outcome {
     process::run(process::cargo().args(["build", "--workspace", "--locked", "--quiet"]))?;
     let mut test = process::cargo();
     test.args(["test", "--workspace", "--locked", "--quiet", "--test", "programs", "--"]);
@@ -47,17 +33,17 @@ pub fn run(args: &[String]) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::parsed;
 
     #[test]
     fn options_are_read_and_others_refused() {
-        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(parse(&[]), Ok(Asked { seed: 0, count: 1000, shrink: false }));
+        assert_eq!(parsed(""), Ok(ProgramsArgs { seed: 0, count: 1000, shrink: false }));
         assert_eq!(
-            parse(&words("--seed 7 --count 3 --shrink")),
-            Ok(Asked { seed: 7, count: 3, shrink: true })
+            parsed("--seed 7 --count 3 --shrink"),
+            Ok(ProgramsArgs { seed: 7, count: 3, shrink: true })
         );
-        assert!(parse(&words("--seed")).unwrap_err().contains("needs a number"));
-        assert!(parse(&words("--seed x")).unwrap_err().contains("--seed x"));
-        assert!(parse(&words("7")).unwrap_err().contains("--count K"));
+        for wrong in ["--seed", "--seed x", "7"] {
+            assert!(parsed::<ProgramsArgs>(wrong).is_err(), "{wrong}");
+        }
     }
 }

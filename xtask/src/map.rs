@@ -78,15 +78,23 @@ impl Drawing {
     }
 }
 
-/// Prints the drawing of each crate that `args` name, or one line for each crate.
-pub fn run(args: &[String]) -> Outcome {
+/// What `map` takes.
+#[derive(clap::Args, Clone, Debug)]
+pub struct MapArgs {
+    /// Crates to draw; without any, one line for each crate
+    #[arg(value_name = "CRATE")]
+    crates: Vec<String>,
+}
+
+/// Prints the drawing of each named crate, or one line for each crate.
+pub fn run(args: &MapArgs) -> Outcome {
     let drawings = drawings(&texts::collect(&root())?);
-    if args.is_empty() {
+    if args.crates.is_empty() {
         println!("crate       files arrows circles files in circles");
         drawings.iter().for_each(|(name, drawing)| println!("{}", drawing.line(name)));
         return Ok(());
     }
-    for name in args {
+    for name in &args.crates {
         let known = || drawings.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         let drawing =
             drawings.get(name).ok_or_else(|| format!("no crate '{name}'; there are {}", known()))?;

@@ -31,25 +31,26 @@ const PROGRAMS: [(&str, &str, &[&str]); 4] = [
     ("sor", "B", &["--iterations", "20"]),
 ];
 
-const USAGE: &str = "[--keep DIR] [--only PROGRAM|MACHINE]…";
-
-/// Where recordings are kept, and programs and machines that are asked for; none: all.
-fn asked(mut args: &[String]) -> Result<(PathBuf, Vec<&str>), String> {
-    let (mut dir, mut only) = (root().join("target/matrix"), Vec::new());
-    let known = |name: &str| MACHINES.contains(&name) || PROGRAMS.iter().any(|p| p.0 == name);
-    while let [option, value, rest @ ..] = args {
-        match option.as_str() {
-            "--keep" => dir = PathBuf::from(value),
-            "--only" if known(value) => only.push(value.as_str()),
-            _ => break,
-        }
-        args = rest;
-    }
-    if args.is_empty() { Ok((dir, only)) } else { Err(format!("matrix takes {USAGE}")) }
+/// What `matrix` takes.
+#[derive(clap::Args, Clone, Debug)]
+pub struct MatrixArgs {
+    /// Where recordings are kept
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// A program or machine; without any, all
+    #[arg(long, value_name = "PROGRAM|MACHINE", value_parser = known)]
+    only: Vec<String>,
 }
 
-pub fn run(args: &[String]) -> Outcome {
-    let (dir, only) = asked(args)?;
+fn known(name: &str) -> Result<String, String> {
+    let is_known = MACHINES.contains(&name) || PROGRAMS.iter().any(|p| p.0 == name);
+    let names = || PROGRAMS.iter().map(|p| p.0).chain(MACHINES).collect::<Vec<_>>().join(", ");
+    if is_known { Ok(name.to_owned()) } else { Err(format!("it is one of {}", names())) }
+}
+
+pub fn run(args: &MatrixArgs) -> Outcome {
+    let dir = args.keep.clone().unwrap_or_else(|| root().join("target/matrix"));
+    let only: Vec<&str> = args.only.iter().map(String::as_str).collect();
     let machines: Vec<&str> = chosen(&MACHINES, &only);
     let programs: Vec<&str> = chosen(&PROGRAMS.map(|p| p.0), &only);
     std::fs::create_dir_all(&dir).map_err(|e| format!("cannot create {}: {e}", dir.display()))?;

@@ -9,9 +9,15 @@ use crate::{Outcome, root};
 
 const TEMPLATE: &str = include_str!("../templates/policy.rs");
 
-pub fn run(args: &[String]) -> Outcome {
-    let [name] = args else { return Err("takes one name, as in 'new-policy two_hands'".to_owned()) };
-    let names = Names::parse(name)?;
+/// What `new-policy` takes.
+#[derive(clap::Args, Clone, Debug)]
+pub struct NewPolicyArgs {
+    /// Its name, as in two_hands
+    name: String,
+}
+
+pub fn run(args: &NewPolicyArgs) -> Outcome {
+    let names = Names::parse(&args.name)?;
     let made = generate(&root(), &names)?;
     process::run(cargo().args(["fmt", "--package", "homenode-policy"]))?;
     println!("made and registered {made}; next:");

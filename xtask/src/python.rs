@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::{Outcome, none, process, root, testing};
+use crate::{Outcome, process, root, testing};
 
 #[allow(dead_code)] // the tests of exports use another part of it
 #[path = "../../crates/export/tests/support/python.rs"]
@@ -14,8 +14,7 @@ pub mod environment;
 const REQUIREMENTS: &str = "python/tests/requirements.txt";
 
 /// Runs the tests alone.
-pub fn run(args: &[String]) -> Outcome {
-    none(args)?;
+pub fn run() -> Outcome {
     process::run(process::cargo().args(["build", "--workspace", "--locked", "--quiet"]))?;
     test()
 }

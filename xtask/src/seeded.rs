@@ -3,71 +3,73 @@
 
 use crate::{Outcome, process};
 
-/// What is asked for.
-#[derive(Debug, PartialEq, Eq)]
-struct Asked {
+/// What both commands take.
+#[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeededArgs {
+    /// The seed
+    #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    count: u64,
+    /// With optimised programs
+    #[arg(long)]
     release: bool,
 }
 
-/// Reads the options. `count` is the name of the option for the number.
-fn parse(args: &[String], count: &str, default: u64) -> Result<Asked, String> {
-    let mut asked = Asked { seed: 1, count: default, release: false };
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
-        let number = match word.as_str() {
-            "--seed" => &mut asked.seed,
-            name if name == count => &mut asked.count,
-            "--release" => {
-                asked.release = true;
-                continue;
-            }
-            other => {
-                return Err(format!("there is no '{other}': it takes --seed S, {count} N and --release"));
-            }
-        };
-        let value = words.next().ok_or_else(|| format!("{word} needs a number"))?;
-        *number = value.parse().map_err(|e| format!("{word} {value}: {e}"))?;
-    }
-    Ok(asked)
+/// What `fuzz-inputs` takes.
+#[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputsArgs {
+    #[command(flatten)]
+    common: SeededArgs,
+    /// How many files
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    count: u64,
+}
+
+/// What `kill-points` takes.
+#[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KillsArgs {
+    #[command(flatten)]
+    common: SeededArgs,
+    /// How many points of each kind of recording
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    rounds: u64,
 }
 
 /// Builds homenode and runs the ignored test, which reads seed and number from `variable`.
-fn test(asked: &Asked, name: &str, variable: &str) -> Outcome {
+fn test(asked: SeededArgs, count: u64, name: &str, variable: &str) -> Outcome {
     let release = if asked.release { &["--release"][..] } else { &[] };
     process::run(process::cargo().args(["build", "--workspace", "--locked", "--quiet"]).args(release))?;
     let mut test = process::cargo();
     test.args(["test", "--workspace", "--locked", "--quiet"]).args(release);
     test.args(["--test", "it", "--", "--ignored", "--nocapture", "--exact", name]);
-    process::run(test.env(variable, format!("{}:{}", asked.seed, asked.count)))
+    process::run(test.env(variable, format!("{}:{count}", asked.seed)))
 }
 
 /// Damages files of every format, and has every command read them.
-pub fn inputs(args: &[String]) -> Outcome {
-    let asked = parse(args, "--count", 2000)?;
-    test(&asked, "mutated::a_hundred_thousand_damaged_files_of_every_format", "HOMENODE_MUTATIONS")
+pub fn inputs(args: InputsArgs) -> Outcome {
+    test(
+        args.common,
+        args.count,
+        "mutated::a_hundred_thousand_damaged_files_of_every_format",
+        "HOMENODE_MUTATIONS",
+    )
 }
 
 /// Kills each kind of recording at random points, and has every command read what is left.
-pub fn kills(args: &[String]) -> Outcome {
-    let asked = parse(args, "--rounds", 8)?;
-    test(&asked, "killed::at_a_thousand_random_points_of_each_kind", "HOMENODE_KILLS")
+pub fn kills(args: KillsArgs) -> Outcome {
+    test(args.common, args.rounds, "killed::at_a_thousand_random_points_of_each_kind", "HOMENODE_KILLS")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::parsed;
 
     #[test]
     fn options_are_read_and_others_refused() {
-        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(parse(&[], "--count", 5), Ok(Asked { seed: 1, count: 5, release: false }));
-        assert_eq!(
-            parse(&words("--release --seed 7 --count 3"), "--count", 5),
-            Ok(Asked { seed: 7, count: 3, release: true })
-        );
-        assert!(parse(&words("--count 3"), "--rounds", 5).unwrap_err().contains("--rounds N"));
-        assert!(parse(&words("--seed"), "--rounds", 5).unwrap_err().contains("needs a number"));
+        let common = SeededArgs { seed: 1, release: false };
+        assert_eq!(parsed(""), Ok(InputsArgs { common, count: 2000 }));
+        let common = SeededArgs { seed: 7, release: true };
+        assert_eq!(parsed("--release --seed 7 --rounds 3"), Ok(KillsArgs { common, rounds: 3 }));
+        assert!(parsed::<KillsArgs>("--count 3").is_err() && parsed::<InputsArgs>("--seed").is_err());
     }
 }

@@ -18,9 +18,6 @@ use crate::process::{self, cargo, program};
 use crate::versus::pairs::{Ratio, first_is_ours, summarise};
 use crate::{Outcome, root};
 
-/// How it is called.
-pub const USAGE: &str = "since REV [--rounds N] [--built]";
-
 /// Pairs of each measurement unless told: the interval then leaves out four at each end.
 const ROUNDS: usize = 17;
 /// The kernels, and their arguments: programs in C, because today's module for Fortran names
@@ -49,8 +46,9 @@ pub struct Measured {
 }
 
 /// Measures, prints, and returns what is to be kept.
-pub fn run(args: &[String]) -> Result<Vec<Measured>, String> {
-    let Asked { rev, rounds, built } = arguments(args)?;
+pub fn run(args: &SinceArgs) -> Result<Vec<Measured>, String> {
+    let SinceArgs { rev, rounds, built } = args;
+    let (rounds, built) = (*rounds, *built);
     let commit =
         process::read(program("git").args(["rev-parse", "--verify", "--short=12"]).arg(commit_of(rev)))?;
     let commit = commit.trim();
@@ -81,34 +79,22 @@ pub fn run(args: &[String]) -> Result<Vec<Measured>, String> {
     Ok(all)
 }
 
-/// What the command line asks for.
-#[derive(Debug, PartialEq, Eq)]
-struct Asked<'a> {
-    rev: &'a str,
+/// What `bench since` takes.
+#[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
+pub struct SinceArgs {
+    /// The older revision
+    rev: String,
+    /// Pairs of each measurement, six at least
+    #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = rounds)]
     rounds: usize,
-    /// The tools of both sides are taken as they were built last.
+    /// Take the tools of both sides as they were built last
+    #[arg(long)]
     built: bool,
 }
 
-fn arguments(args: &[String]) -> Result<Asked<'_>, String> {
-    let usage = || format!("usage: bench {USAGE}");
-    let (rev, mut rest) = args.split_first().filter(|(rev, _)| !rev.starts_with('-')).ok_or_else(usage)?;
-    let mut asked = Asked { rev, rounds: ROUNDS, built: false };
-    loop {
-        rest = match rest {
-            [] => return Ok(asked),
-            [option, after @ ..] if option == "--built" => {
-                asked.built = true;
-                after
-            }
-            [option, n, after @ ..] if option == "--rounds" => {
-                let rounds = n.parse().ok().filter(|n| *n >= 6);
-                asked.rounds = rounds.ok_or_else(|| format!("--rounds {n}: a number of at least 6"))?;
-                after
-            }
-            _ => return Err(usage()),
-        };
-    }
+/// An interval takes six pairs.
+fn rounds(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n >= 6).ok_or_else(|| "a number of at least 6".to_owned())
 }
 
 fn commit_of(rev: &str) -> String {
@@ -246,6 +232,7 @@ fn children() -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::parsed;
 
     #[test]
     fn a_verdict_follows_from_the_interval() {
@@ -257,12 +244,11 @@ mod tests {
 
     #[test]
     fn the_arguments_are_a_revision_and_a_number_of_rounds() {
-        let words = |all: &[&str]| all.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-        assert_eq!(arguments(&words(&["v1"])), Ok(Asked { rev: "v1", rounds: ROUNDS, built: false }));
-        let asked = Asked { rev: "v1", rounds: 9, built: true };
-        assert_eq!(arguments(&words(&["v1", "--rounds", "9", "--built"])), Ok(asked));
-        for wrong in [&[][..], &["--built"], &["v1", "--rounds", "2"], &["v1", "9"]] {
-            assert!(arguments(&words(wrong)).is_err(), "{wrong:?}");
+        let asked = |rounds, built| Ok(SinceArgs { rev: "v1".into(), rounds, built });
+        assert_eq!(parsed::<SinceArgs>("v1"), asked(ROUNDS, false));
+        assert_eq!(parsed::<SinceArgs>("v1 --rounds 9 --built"), asked(9, true));
+        for wrong in ["", "--built", "v1 --rounds 2", "v1 9"] {
+            assert!(parsed::<SinceArgs>(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -18,11 +18,17 @@ struct Line {
     noisy: usize,
 }
 
+/// What `spread` takes.
+#[derive(clap::Args, Clone, Debug)]
+pub struct SpreadArgs {
+    /// Results of 'homenode measure --json', two at least
+    #[arg(value_name = "RUN.json", num_args = 2.., required = true)]
+    runs: Vec<String>,
+}
+
 /// `cargo xtask spread RUN.json…`
-pub fn run(args: &[String]) -> Outcome {
-    if args.len() < 2 {
-        return Err("usage: spread RUN.json RUN.json…   (each of 'homenode measure --json')".into());
-    }
+pub fn run(args: &SpreadArgs) -> Outcome {
+    let args = &args.runs;
     let mut lines: Vec<Line> = Vec::new();
     for (number, path) in args.iter().enumerate() {
         let text = fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;

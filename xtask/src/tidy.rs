@@ -10,11 +10,10 @@ mod prose;
 mod unsafety;
 
 use crate::texts::{self, File};
-use crate::{Outcome, c_api, map, metadata, none, root};
+use crate::{Outcome, c_api, map, metadata, root};
 
 /// Runs all checks and prints all complaints.
-pub fn run(args: &[String]) -> Outcome {
-    none(args)?;
+pub fn run() -> Outcome {
     let files = texts::collect(&root())?;
     let packages = metadata::workspace()?;
     let complaints: Vec<String> = [

@@ -31,52 +31,46 @@ mod expected;
 
 use expected::{Expected, OPTIONS, compiler};
 
-const USAGE: &str = "[--explain | --lab [--wall]] [--record] [--rounds N] [--only PROGRAM]… [--debug]";
 /// Unbound threads run one in this many rounds.
 const UNBOUND: u32 = 4;
 /// Seconds until the lab gives up: a run takes some seconds on a busy machine.
 const LAB_SECONDS: usize = 90;
 
-/// What the command line asks for.
-#[derive(Default)]
-struct Asked<'a> {
+/// What `verdicts` takes.
+#[derive(clap::Args, Clone, Debug)]
+pub struct VerdictsArgs {
+    /// Runs of each program
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = rounds)]
     rounds: usize,
-    only: Vec<&'a str>,
+    /// A program; without any, all
+    #[arg(long, value_name = "PROGRAM")]
+    only: Vec<String>,
+    /// The programs of tests/explain
+    #[arg(long, conflicts_with = "lab")]
     explain: bool,
+    /// In the lab instead of on pretended nodes
+    #[arg(long)]
     lab: bool,
+    /// With the lab's clock of the wall
+    #[arg(long)]
     wall: bool,
+    /// With programs that are not optimised
+    #[arg(long)]
     debug: bool,
+    /// Record each run
+    #[arg(long)]
     record: bool,
 }
 
-impl Asked<'_> {
+fn rounds(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number of at least 1".to_owned())
+}
+
+impl VerdictsArgs {
     /// The lab's options that choose its clock.
     fn clock(&self) -> &'static [&'static str] {
         if self.wall { &["--accel", "tcg"] } else { &["--deterministic"] }
     }
-}
-
-fn asked(mut args: &[String]) -> Result<Asked<'_>, String> {
-    let mut all = Asked { rounds: 5, ..Asked::default() };
-    while let [option, rest @ ..] = args {
-        args = match (option.as_str(), rest) {
-            ("--explain", _) => (all.explain = true, rest).1,
-            ("--lab", _) => (all.lab = true, rest).1,
-            ("--wall", _) => (all.wall = true, rest).1,
-            ("--debug", _) => (all.debug = true, rest).1,
-            ("--record", _) => (all.record = true, rest).1,
-            ("--rounds", [value, rest @ ..]) => {
-                all.rounds = value.parse().map_err(|_| format!("--rounds {value}: not a number"))?;
-                rest
-            }
-            ("--only", [value, rest @ ..]) => (all.only.push(value), rest).1,
-            _ => return Err(format!("verdicts takes {USAGE}")),
-        }
-    }
-    if all.rounds == 0 || all.explain && all.lab {
-        return Err(format!("verdicts takes {USAGE}, and at least one round"));
-    }
-    Ok(all)
 }
 
 /// A program to run: its source, and what is right, if that is known.
@@ -86,7 +80,7 @@ struct Tried {
     right: Option<Expected>,
 }
 
-fn tried(asked: &Asked) -> Result<Vec<Tried>, String> {
+fn tried(asked: &VerdictsArgs) -> Result<Vec<Tried>, String> {
     let mut all: Vec<Tried> = if asked.explain {
         let folder = root().join("tests/explain");
         let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -103,7 +97,7 @@ fn tried(asked: &Asked) -> Result<Vec<Tried>, String> {
         let names: Vec<&str> = all.iter().map(|t| t.name.as_str()).collect();
         return Err(format!("there is no program '{unknown}'; there are {}", names.join(", ")));
     }
-    all.retain(|t| asked.only.is_empty() || asked.only.contains(&t.name.as_str()));
+    all.retain(|t| asked.only.is_empty() || asked.only.contains(&t.name));
     Ok(all)
 }
 
@@ -125,7 +119,7 @@ impl Run<'_> {
     }
 
     /// The words behind `homenode`, below the folder of the program.
-    fn words(&self, asked: &Asked) -> Vec<String> {
+    fn words(&self, asked: &VerdictsArgs) -> Vec<String> {
         let mut words: Vec<String> =
             ["run", "--quiet", "--json", "--threads", "2", "--summary"].map(Into::into).into();
         words.push(self.report());
@@ -167,7 +161,7 @@ impl Run<'_> {
 }
 
 /// All runs in one boot of the lab.
-fn in_lab(homenode: &Path, folder: &Path, runs: &[Run], asked: &Asked) -> Outcome {
+fn in_lab(homenode: &Path, folder: &Path, runs: &[Run], asked: &VerdictsArgs) -> Outcome {
     let lines = runs.iter().map(|run| {
         format!(
             "{} {} >/dev/null || echo {} failed\n",
@@ -186,7 +180,7 @@ fn in_lab(homenode: &Path, folder: &Path, runs: &[Run], asked: &Asked) -> Outcom
     process::run(command.args(["--", "sh", "script"]))
 }
 
-fn on_pretended_nodes(homenode: &Path, folder: &Path, runs: &[Run], asked: &Asked) -> Outcome {
+fn on_pretended_nodes(homenode: &Path, folder: &Path, runs: &[Run], asked: &VerdictsArgs) -> Outcome {
     runs.iter().try_for_each(|run| {
         let mut command = Command::new(homenode);
         // A team that waits does not take the other threads' CPUs.
@@ -195,9 +189,8 @@ fn on_pretended_nodes(homenode: &Path, folder: &Path, runs: &[Run], asked: &Aske
     })
 }
 
-pub fn run(args: &[String]) -> Outcome {
-    let asked = asked(args)?;
-    let tried = tried(&asked)?;
+pub fn run(asked: &VerdictsArgs) -> Outcome {
+    let tried = tried(asked)?;
     let profile = if asked.debug { "debug" } else { "release" };
     let mut build = cargo();
     build.args(["build", "--workspace", "--locked", "--quiet"]);
@@ -219,7 +212,7 @@ pub fn run(args: &[String]) -> Outcome {
         // In the lab, a boot takes as long as some runs.
         for runs in runs.chunks(if asked.lab { runs.len().max(1) } else { asked.rounds }) {
             let carry_out = if asked.lab { in_lab } else { on_pretended_nodes };
-            carry_out(&homenode, &folder, runs, &asked)?;
+            carry_out(&homenode, &folder, runs, asked)?;
             let mut seen: BTreeMap<(&str, &str, String, bool), usize> = BTreeMap::new();
             for run in runs {
                 let (says, is_right) = run.judged(&folder)?;

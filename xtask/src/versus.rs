@@ -7,24 +7,22 @@ pub mod pairs;
 
 use crate::Outcome;
 
-/// What a program can be compared with: its name, its arguments, what compares.
-type Reference = (&'static str, &'static str, fn(&[String]) -> Outcome);
-
-const REFERENCES: &[Reference] = &[
-    ("npb", npb::USAGE, npb::run),
-    ("multichase", memory::MULTICHASE, memory::multichase),
-    ("stream", memory::STREAM, memory::stream),
-];
+/// What `versus` takes: what our program is compared with.
+#[derive(clap::Subcommand, Clone, Debug)]
+pub enum Reference {
+    /// A binary of the NAS Parallel Benchmarks
+    Npb(npb::NpbArgs),
+    /// multichase: idle latency
+    Multichase(memory::MultichaseArgs),
+    /// STREAM: triad
+    Stream(memory::StreamArgs),
+}
 
 /// `cargo xtask versus REFERENCE …`
-pub fn run(args: &[String]) -> Outcome {
-    let found = args.split_first().and_then(|(name, rest)| {
-        let reference = REFERENCES.iter().find(|(known, ..)| known == name)?;
-        Some((reference.2)(rest))
-    });
-    found.unwrap_or_else(|| {
-        let usages: Vec<_> =
-            REFERENCES.iter().map(|(name, usage, _)| format!("versus {name} {usage}")).collect();
-        Err(format!("usage: {}", usages.join("\n       ")))
-    })
+pub fn run(reference: Reference) -> Outcome {
+    match reference {
+        Reference::Npb(args) => npb::run(args),
+        Reference::Multichase(args) => memory::multichase(args),
+        Reference::Stream(args) => memory::stream(args),
+    }
 }

@@ -140,7 +140,21 @@ fn an_old_cargo_is_replaced_through_the_rustup_that_is_there() {
     machine.with("rustup", "echo \"rustup $*\" >>$BIN/log; cp $BIN/new-cargo $BIN/cargo");
     let (good, said, log) = machine.bootstrap(true);
     assert!(good, "{said}");
-    assert!(log.starts_with("rustup toolchain install stable"), "{log}");
+    let pinned = include_str!("../../rust-toolchain.toml");
+    let version = pinned.lines().find_map(|l| l.strip_prefix("channel = ")).unwrap().trim_matches('"');
+    assert!(log.starts_with(&format!("rustup toolchain install {version} ")), "{log}");
+}
+
+#[test]
+fn where_the_pinned_rust_cannot_be_fetched_the_stable_one_is_taken() {
+    let machine = Machine::new("offline");
+    machine.with("cargo", OLD_CARGO).with("new-cargo", NEW_CARGO);
+    let rustup = "echo \"rustup $*\" >>$BIN/log; case $1 in override) cp $BIN/new-cargo $BIN/cargo ;; *) exit 1 ;; esac";
+    machine.with("rustup", rustup);
+    let (good, said, log) = machine.bootstrap(true);
+    assert!(good, "{said}");
+    assert!(log.ends_with("rustup override set stable\n"), "{log}");
+    assert!(said.contains("could not be fetched; taking rustup's stable toolchain"), "{said}");
 }
 
 #[test]

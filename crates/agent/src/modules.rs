@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::path::Path;
 
 use homenode_runtime::driver::Driver;
-use homenode_runtime::driver::plan::Table;
+use homenode_runtime::driver::plan::PlanTable;
 use homenode_runtime::moving::Span;
 use homenode_wire::facts::Module;
 
@@ -134,10 +134,10 @@ pub fn writable(base: u64) -> Vec<Span> {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn plan(driver: &Driver, path: &Path) -> Result<Table, String> {
+pub fn plan(driver: &Driver, path: &Path) -> Result<PlanTable, String> {
     let modules = loaded();
     let base = |path: &str| modules.iter().find(|m| m.path == path).map(|m| m.base);
-    Table::read(path, driver.settings().machine.nodes(), base)
+    PlanTable::read(path, driver.settings().machine.nodes(), base)
 }
 
 #[cfg(test)]

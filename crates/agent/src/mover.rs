@@ -1,7 +1,7 @@
 //! The mover of this process, and the source that tells who touches what.
 
 use homenode_runtime::driver::{Arming, Live, Mover, Settings};
-use homenode_runtime::watch::Chosen;
+use homenode_runtime::watch::ChosenSource;
 use homenode_runtime::watch::choice::{self, Eyes};
 
 /// Makes both, for real or pretended nodes; before the program's threads, for those that it starts
@@ -9,7 +9,7 @@ use homenode_runtime::watch::choice::{self, Eyes};
 ///
 /// # Errors
 /// There is nothing to move to.
-pub fn make(settings: &Settings) -> Result<(Box<dyn Mover>, Option<Chosen>), String> {
+pub fn make(settings: &Settings) -> Result<(Box<dyn Mover>, Option<ChosenSource>), String> {
     if settings.machine.nodes() < 2 {
         return Err("this machine has one node: nothing to do".into());
     }

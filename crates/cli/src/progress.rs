@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::say;
-use homenode_log::digits::grouped;
+use homenode_error::digits::grouped;
 
 /// Nothing is shown before.
 const PATIENCE: Duration = Duration::from_secs(2);

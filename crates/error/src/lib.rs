@@ -6,9 +6,11 @@
 //! | the error and its kind | [`Error`], [`Failure`] |
 //! | "did you mean" | [`suggest`] |
 //! | sizes such as `8KiB` | [`size`] |
+//! | whole numbers in groups of three digits | [`digits`] |
 
 #![forbid(unsafe_code)]
 
+pub mod digits;
 pub mod size;
 pub mod suggest;
 

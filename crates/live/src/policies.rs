@@ -16,6 +16,25 @@ const NEXT_TOUCH: [(&str, &str); 3] = [
     ("next-touch=asked", "only what the program asks for by hn_next_touch"),
 ];
 
+/// The policy of a run, unless the user names another one.
+pub const DEFAULT: &str = NEXT_TOUCH[0].0;
+/// The policy that leaves everything where it is.
+pub(crate) const NO_MOVES: &str = "first-touch";
+/// The policy of one of several ranks. The kernel alone moves pages for it.
+const BY_KERNEL: &str = "competitive";
+
+/// The policy of one of several ranks that asked for `policy`, and what a person should know of it.
+/// `None`: the asked policy will do, because the kernel alone moves its pages. Other ranks may read
+/// this process's memory, so nobody may take pages away and copy them.
+pub fn for_ranks(policy: &str) -> Option<(&'static str, String)> {
+    policy.starts_with(NEXT_TOUCH[0].0).then(|| {
+        let why = format!(
+            "one of several ranks: pages are moved by the kernel alone ({BY_KERNEL}), for other ranks may read this memory"
+        );
+        (BY_KERNEL, why)
+    })
+}
+
 /// Name and meaning of each policy.
 fn all() -> Vec<(&'static str, &'static str)> {
     let of = |p: &'static PolicySpec| match p.name {

@@ -18,6 +18,16 @@ pub struct RunPolicy {
 }
 
 impl RunPolicy {
+    /// The policy of a run that follows a plan: everything is decided.
+    pub fn planned() -> Self {
+        Self { spec: policies::NO_MOVES.into(), arming: Arming::Asked }
+    }
+
+    /// The policy of a recording that only watches.
+    pub fn watching() -> Self {
+        Self { spec: policies::NO_MOVES.into(), arming: Arming::Watch }
+    }
+
     /// Of a name with options, as `--policy` takes it.
     ///
     /// # Errors
@@ -34,7 +44,7 @@ impl RunPolicy {
         let machine = Machine::of(&machine).expect("a machine of two nodes");
         let policy = homenode_policy::build(spec, &machine.context(Bytes::kib(4)))
             .map_err(|e| policies::error(text, &e))?;
-        let is_told = policy.interest().counts() || spec.split(':').next() == Some("presence");
+        let is_told = policy.interest().counts() || policy.interest().draws;
         let arming = match arming {
             None if is_told => Arming::Watch,
             None => Arming::First,

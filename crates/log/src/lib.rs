@@ -12,7 +12,6 @@
 //! | [`mark`] | marks and their words |
 //! | [`encode`] | records in memory (two words an access) to a chunk |
 //! | [`decode`] | a chunk to records |
-//! | [`digits`] | whole numbers as people read them |
 //! | [`file`](mod@file) | the file: header, frames, CRC, limits |
 //! | [`check`] | invariants over a whole log |
 //! | [`recording`] | the directory: `meta.json`, `symbols.json`, the threads' logs |
@@ -26,7 +25,6 @@
 
 pub mod check;
 pub mod decode;
-pub mod digits;
 pub mod encode;
 mod error;
 pub mod file;

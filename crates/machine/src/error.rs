@@ -1,15 +1,19 @@
 //! The one error type of this crate.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use homenode_model::{NodeId, TopologyError};
 
 /// Why there is no machine, or no binding of threads to it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The text is no preset, no file and not `this`.
+    #[error(
+        "no machine {spec:?}: it is neither `this`, nor a preset, nor a file that exists{} Presets: {}",
+        did_you_mean(*nearest),
+        known.join(", ")
+    )]
     Unknown {
         /// What was asked for.
         spec: String,
@@ -19,6 +23,7 @@ pub enum Error {
         known: Vec<&'static str>,
     },
     /// A file cannot be read.
+    #[error("cannot read the machine file {}: {source}; give a file that exists or a preset", path.display())]
     Read {
         /// Which one.
         path: PathBuf,
@@ -26,6 +31,11 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file is larger than a machine file can sensibly be.
+    #[error(
+        "{} is larger than {} MiB, the most that is read as a machine file; is it the right file?",
+        path.display(),
+        limit >> 20
+    )]
     TooLarge {
         /// Which one.
         path: PathBuf,
@@ -33,6 +43,7 @@ pub enum Error {
         limit: u64,
     },
     /// A machine file is wrong at a place.
+    #[error("{file}:{line}:{column}: {problem}")]
     File {
         /// File, or the name of the text.
         file: String,
@@ -44,13 +55,16 @@ pub enum Error {
         problem: String,
     },
     /// The parts of a machine are readable and do not fit together.
+    #[error("the machine of {origin} does not fit together: {error}; correct that value")]
     Topology {
         /// Where the machine came from.
         origin: String,
         /// What does not fit.
+        #[source]
         error: TopologyError,
     },
     /// The machine exceeds what homenode handles.
+    #[error("the machine of {origin} is out of bounds: {problem}")]
     Bound {
         /// Where the machine came from.
         origin: String,
@@ -58,6 +72,7 @@ pub enum Error {
         problem: String,
     },
     /// hwloc gave no usable topology.
+    #[error("{tried}: {said}; `lstopo` shows what hwloc sees, and a machine file can replace it")]
     Hwloc {
         /// What was tried, on what.
         tried: String,
@@ -65,6 +80,10 @@ pub enum Error {
         said: String,
     },
     /// More threads than CPUs.
+    #[error(
+        "{threads} threads do not fit on {place}, which has {cpus} CPUs (two threads never share one); ask for at most \
+         {cpus} threads or take a larger machine"
+    )]
     TooManyThreads {
         /// Threads asked for.
         threads: usize,
@@ -74,6 +93,7 @@ pub enum Error {
         place: String,
     },
     /// A node that the machine does not have.
+    #[error("{machine} has no {node}; its nodes are 0 to {}", nodes.saturating_sub(1))]
     NoSuchNode {
         /// The node.
         node: NodeId,
@@ -83,64 +103,11 @@ pub enum Error {
         machine: String,
     },
     /// No threads.
+    #[error("no threads to place: ask for at least one")]
     NoThreads,
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { spec, nearest, known } => {
-                write!(f, "no machine {spec:?}: it is neither `this`, nor a preset, nor a file that exists")?;
-                if let Some(n) = nearest {
-                    write!(f, "; did you mean `{n}`?")?;
-                }
-                write!(f, " Presets: {}", known.join(", "))
-            }
-            Self::Read { path, source } => {
-                write!(
-                    f,
-                    "cannot read the machine file {}: {source}; give a file that exists or a preset",
-                    path.display()
-                )
-            }
-            Self::TooLarge { path, limit } => write!(
-                f,
-                "{} is larger than {} MiB, the most that is read as a machine file; is it the right file?",
-                path.display(),
-                limit >> 20
-            ),
-            Self::File { file, line, column, problem } => write!(f, "{file}:{line}:{column}: {problem}"),
-            Self::Topology { origin, error } => {
-                write!(f, "the machine of {origin} does not fit together: {error}; correct that value")
-            }
-            Self::Bound { origin, problem } => {
-                write!(f, "the machine of {origin} is out of bounds: {problem}")
-            }
-            Self::Hwloc { tried, said } => {
-                write!(
-                    f,
-                    "{tried}: {said}; `lstopo` shows what hwloc sees, and a machine file can replace it"
-                )
-            }
-            Self::TooManyThreads { threads, cpus, place } => write!(
-                f,
-                "{threads} threads do not fit on {place}, which has {cpus} CPUs (two threads never share one); ask for at \
-                 most {cpus} threads or take a larger machine"
-            ),
-            Self::NoSuchNode { node, nodes, machine } => {
-                write!(f, "{machine} has no {node}; its nodes are 0 to {}", nodes.saturating_sub(1))
-            }
-            Self::NoThreads => f.write_str("no threads to place: ask for at least one"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read { source, .. } => Some(source),
-            Self::Topology { error, .. } => Some(error),
-            _ => None,
-        }
-    }
+/// The end of the sentence on an unknown machine, if a preset's name is close to it.
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default()
 }

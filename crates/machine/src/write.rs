@@ -37,20 +37,7 @@ impl Machine {
         if t.counts_references {
             line(format!("counts_references = {}", self.sourced("counts_references", "true")));
         }
-        for (first, last) in self.node_groups() {
-            let node = &t.nodes[first];
-            line("\n[[nodes]]".into());
-            let values = [
-                (last - first + 1).to_string(),
-                t.cpus_of(NodeId(first as u16)).count().to_string(),
-                quoted(&show_bytes(node.memory)),
-                quoted(&show_bandwidth(node.bandwidth)),
-                quoted(&show_bandwidth(node.port)),
-            ];
-            for (key, value) in crate::values::NODE_KEYS.iter().zip(values) {
-                line(format!("{key} = {}", self.sourced(&format!("nodes.{first}.{key}"), &value)));
-            }
-        }
+        self.write_nodes(&mut line);
         line("\n[latency]".into());
         line(latency(&t.latency));
         if let Some(source) = self.sources.get("latency") {
@@ -102,6 +89,24 @@ impl Machine {
             line(format!("nodes = {}", list(os.nodes.iter())));
         }
         out
+    }
+
+    fn write_nodes(&self, line: &mut dyn FnMut(String)) {
+        let t = &self.topology;
+        for (first, last) in self.node_groups() {
+            let node = &t.nodes[first];
+            line("\n[[nodes]]".into());
+            let values = [
+                (last - first + 1).to_string(),
+                t.cpus_of(NodeId(first as u16)).count().to_string(),
+                quoted(&show_bytes(node.memory)),
+                quoted(&show_bandwidth(node.bandwidth)),
+                quoted(&show_bandwidth(node.port)),
+            ];
+            for (key, value) in crate::values::NODE_KEYS.iter().zip(values) {
+                line(format!("{key} = {}", self.sourced(&format!("nodes.{first}.{key}"), &value)));
+            }
+        }
     }
 
     fn sourced(&self, path: &str, value: &str) -> String {

@@ -9,7 +9,6 @@ mod state;
 mod tree;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 
 use homenode_machine::Machine;
@@ -117,9 +116,10 @@ pub struct Host {
 }
 
 /// Why there is no host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The tree lacks what every Linux has.
+    #[error("reading {path}: {said}")]
     NotATree {
         /// What was read.
         path: String,
@@ -127,21 +127,9 @@ pub enum HostError {
         said: String,
     },
     /// No CPU can be used.
+    #[error("no CPU under {0} may be used by this process")]
     NoCpu(String),
 }
-
-impl fmt::Display for HostError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotATree { path, said } => {
-                write!(f, "reading {path}: {said}")
-            }
-            Self::NoCpu(root) => write!(f, "no CPU under {root} may be used by this process"),
-        }
-    }
-}
-
-impl std::error::Error for HostError {}
 
 impl Host {
     /// The machine that this process runs on.

@@ -1,6 +1,5 @@
 //! A measurement: the machine, what was asked, every cell; made by [`measure`], kept as JSON.
 
-use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -39,27 +38,18 @@ pub struct Measurement {
 }
 
 /// Why a text is no measurement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// It is not JSON, or not of this form.
+    #[error("it is no measurement: {0}")]
     Form(String),
     /// Another version.
+    #[error("its schema is '{0}' and {SCHEMA} is read here")]
     Version(String),
     /// More than is read.
+    #[error("it has {0} bytes, and at most {MOST} are read")]
     Large(usize),
 }
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Form(why) => write!(f, "it is no measurement: {why}"),
-            Self::Version(found) => write!(f, "its schema is '{found}' and {SCHEMA} is read here"),
-            Self::Large(bytes) => write!(f, "it has {bytes} bytes, and at most {MOST} are read"),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 /// Measures what is planned, as often as asked for. `stop` is asked all the time; `done` is told
 /// each item with its cells, once it is over, in each pass.

@@ -139,6 +139,12 @@ pub struct Interest {
     /// what is armed otherwise than by a [`Event::NextTouchRequest`] is noticed at its first access
     /// to main memory.
     pub touches_by_region: bool,
+    /// Single touches at random times ([`Event::Touched`]) of the pages that it arms: a live driver
+    /// needs a source that tells of them.
+    pub draws: bool,
+    /// The policy compares nodes with each other. Draws of presence serve as [`Event::Accesses`]
+    /// then: proportions are enough.
+    pub by_proportion: bool,
 }
 
 impl Interest {

@@ -4,7 +4,7 @@
 use std::env;
 
 use homenode_error::{Error, Result};
-use homenode_runtime::driver::fit;
+use homenode_runtime::driver::team_size;
 
 use super::file::Plan;
 
@@ -23,13 +23,13 @@ pub enum Fit {
 /// It does not; says why and what to do.
 pub fn fit(plan: &Plan, threads: usize) -> Result<Fit> {
     let planned = plan.threads.len();
-    match fit::fit(&plan.threads, threads) {
-        fit::Fit::Same => Ok(Fit::Same),
-        fit::Fit::Scaled(nodes) => Ok(Fit::Scaled(format!(
+    match team_size::fit(&plan.threads, threads) {
+        team_size::TeamFit::Same => Ok(Fit::Same),
+        team_size::TeamFit::Scaled(nodes) => Ok(Fit::Scaled(format!(
             "the plan is for {planned} threads and this run has {threads}: scaled, for each of {nodes} nodes has the same \
              share of them (that holds for static schedules)"
         ))),
-        fit::Fit::Refused => Err(Error::usage(format!(
+        team_size::TeamFit::Refused => Err(Error::usage(format!(
             "the plan is for {planned} threads, and this run has {threads}: refused"
         ))
         .tried(

@@ -177,6 +177,7 @@ pub fn policy(context: &PolicyContext, options: &Options) -> Box<dyn Policy> {
 }
 
 impl Rule for Competitive {
+    const BY_PROPORTION: bool = true;
     fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue) {
         let mut room = Room::of(homes, self.nodes);
         let mut moves = false;

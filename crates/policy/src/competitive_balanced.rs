@@ -294,6 +294,7 @@ pub fn policy(context: &PolicyContext, options: &Options, balance: Balance) -> B
 }
 
 impl Rule for Balanced {
+    const BY_PROPORTION: bool = true;
     fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue) {
         let mut room = Room::of(homes, self.balancer.nodes);
         let mut moves = false;

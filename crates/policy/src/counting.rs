@@ -14,6 +14,8 @@ use crate::{Policy, PolicyContext, Step};
 
 /// The part that differs between policies: what to do with the counts of an interval.
 pub(crate) trait Rule: Send {
+    /// Whether it compares nodes with each other, so that draws of presence serve as counts.
+    const BY_PROPORTION: bool = false;
     /// Decides at the end of an interval. Decisions go to `out`, in the order in which they should
     /// be carried out.
     fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue);
@@ -89,7 +91,7 @@ impl<R: Rule> Counting<R> {
 
 impl<R: Rule> Policy for Counting<R> {
     fn interest(&self) -> Interest {
-        self.clock.interest()
+        Interest { by_proportion: R::BY_PROPORTION, ..self.clock.interest() }
     }
     #[inline]
     fn observe(&mut self, event: &Event) {

@@ -203,6 +203,7 @@ impl Daemon {
 }
 
 impl Rule for Daemon {
+    const BY_PROPORTION: bool = true;
     fn decide(&mut self, interval: &Interval, homes: &Homes, out: &mut Queue) {
         self.candidates.clear();
         self.worst = None;

@@ -27,9 +27,11 @@ pub mod initial;
 mod interval;
 pub mod journal;
 mod latency;
+mod live;
 pub mod next_touch;
 pub mod objects;
 pub mod one_node;
+mod options;
 pub mod out_u;
 pub mod out_w;
 pub mod paced;
@@ -48,8 +50,10 @@ pub mod when;
 pub use context::PolicyContext;
 pub use explicit::Explicit;
 pub use first_touch::FirstTouch;
+pub use live::live_spec;
 pub use next_touch::NextTouch;
 pub use one_node::OneNode;
+pub use options::{LiveValue, OptionSpec};
 pub use paced::Paced;
 pub use plan::Plan;
 pub use registry::{Offer, POLICIES, PolicySpec, Requirements, SpecError, build, requirements};
@@ -71,6 +75,9 @@ pub enum Step {
     Idle,
 }
 
+/// How often a driver polls a policy at one moment, at most.
+pub const MOST_POLLS: u32 = 1 << 10;
+
 /// A placement policy. `Send`, so that many can be tried at once; it holds no references to
 /// anything.
 ///
@@ -78,7 +85,8 @@ pub enum Step {
 /// in its total order, [`Policy::poll`] at least after each `Fault`, `Touched`, `Collapsed`,
 /// `RegionBegin`, `RegionEnd`, `Iteration` and `NextTouchRequest`, with an empty buffer, carries
 /// decisions out in order, and reports each `Move` and `Replicate` by [`Policy::outcome`] before
-/// the next `observe` and the next `poll`.
+/// the next `observe` and the next `poll`. It polls until the step is not [`Step::Act`], but at
+/// most [`MOST_POLLS`] times: a policy that still acts then is in error, and the driver says so.
 pub trait Policy: Send {
     /// The events that the policy wants. Constant over the policy's life.
     fn interest(&self) -> Interest;

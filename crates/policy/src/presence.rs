@@ -266,7 +266,7 @@ impl Presence {
 
 impl Policy for Presence {
     fn interest(&self) -> Interest {
-        Interest { faults: true, ..Interest::default() }
+        Interest { faults: true, draws: true, ..Interest::default() }
     }
     fn observe(&mut self, event: &Event) {
         match *event {

@@ -17,21 +17,11 @@ use crate::initial::Initial;
 use crate::interval::Counters;
 use crate::next_touch::At;
 use crate::objects::Objects;
+use crate::options::OptionSpec;
 use crate::spelling::{candidates, time};
 use crate::when::When;
 use crate::{FirstTouch, NextTouch, OneNode, Paced, Plan, Policy, PolicyContext, RoundRobin, Weighted};
 use crate::{competitive, competitive_balanced, daemon, in_w, out_u, out_w, presence, spelling, weighted};
-
-/// An option of a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OptionSpec {
-    /// The name, as the user types it.
-    pub name: &'static str,
-    /// One line for a person.
-    pub about: &'static str,
-    /// The default value.
-    pub default: &'static str,
-}
 
 /// A policy that can be built by name.
 #[derive(Clone, Copy)]
@@ -55,7 +45,7 @@ impl fmt::Debug for PolicySpec {
 }
 
 const fn option(name: &'static str, about: &'static str, default: &'static str) -> OptionSpec {
-    OptionSpec { name, about, default }
+    OptionSpec { name, about, default, live: None }
 }
 
 const NODES: OptionSpec = option(
@@ -97,12 +87,15 @@ const COMPETITIVE: [OptionSpec; 7] = [
         "at",
         "when counts are looked at: iteration, region (its end), either (regions until the first iteration), or a time as in 10ms",
         "iteration",
-    ),
+    )
+    // Some programs have few iterations, or none.
+    .live("either", false),
     FROM,
     option("gain", "percent of the largest latency that a move must save, 0 to 100", "10"),
     option("horizon", "intervals within which a move must pay for itself; 0: it need not", "16"),
     option("bounces", "how often a page may go back to where it came from, 0 to 255", "1"),
-    option("quiet", "intervals without a move after which it stops; 0: never", "2"),
+    // That none of a few blocks moves says nothing of others. Blocks that stay rest ever longer.
+    option("quiet", "intervals without a move after which it stops; 0: never", "2").live("0", true),
     option(
         "pace",
         "what one move takes an engine of its own, as in 1ms: one page after the other; 0: all at once",
@@ -127,7 +120,7 @@ pub const POLICIES: &[PolicySpec] = &[
     PolicySpec {
         name: "one-node",
         about: "all pages on one node, the nearest to it when it is full",
-        options: &[OptionSpec { name: "node", about: "which node", default: "0" }],
+        options: &[option("node", "which node", "0")],
         make: |v, c| Ok(Box::new(OneNode::new(c, v.node("node", c)?))),
     },
     PolicySpec {

@@ -3,6 +3,8 @@
 
 #[path = "driver/budget.rs"]
 mod budget;
+#[path = "driver/every_policy.rs"]
+mod every_policy;
 #[path = "driver/first_touch.rs"]
 mod first_touch;
 #[path = "driver/guard.rs"]
@@ -28,7 +30,7 @@ use homenode_runtime::guard::Verdict;
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::report;
 use homenode_runtime::watch::choice::Eyes;
-use homenode_runtime::watch::{Chosen, Origin};
+use homenode_runtime::watch::{ChosenSource, Origin};
 use homenode_sources::{Says, Source, Touch as Seen};
 use homenode_sys::Span;
 use homenode_wire::facts::Budget;
@@ -222,7 +224,7 @@ fn driver(policy: &str, says: Option<Says>, more: &[Set]) -> (Driver, Shared) {
 
 fn driver_with(policy: &str, eyes: impl FnOnce(&Shared) -> Option<Eyes>, more: &[Set]) -> (Driver, Shared) {
     let world = Shared::default();
-    let eyes = eyes(&world).map(|eyes| Chosen { eyes, refused: vec![] });
+    let eyes = eyes(&world).map(|eyes| ChosenSource { eyes, refused: vec![] });
     let mut asked = wire::Settings {
         policy: policy.into(),
         arming: if eyes.is_some() { Arming::Watch } else { Arming::First },

@@ -246,7 +246,7 @@ pub fn false_sharing(trace: &Trace) -> Option<String> {
         format!(
             "{}: {} accesses to them bypassed the filter{capped}",
             homenode_log::sharing::describe(b.lines, barriers),
-            homenode_log::digits::grouped(b.accesses)
+            homenode_error::digits::grouped(b.accesses)
         )
     })
 }

@@ -1,6 +1,6 @@
 //! Numbers, sizes, times and shares as people read them. Forms for programs have none of this.
 
-pub use homenode_log::digits::grouped;
+pub use homenode_error::digits::grouped;
 use homenode_model::{Bytes, Ns, Ps};
 
 /// A gap within a number or between a number and its unit: text never wraps there. Whoever prints

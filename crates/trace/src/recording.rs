@@ -1,6 +1,5 @@
 //! A recording as a whole: its logs, opened, and what is known of it once they have been read.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use homenode_log::LogError;
@@ -49,26 +48,15 @@ pub struct Trace {
 }
 
 /// Why a recording's logs cannot be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A log cannot be read at all.
+    #[error("{0}")]
     Log(LogError),
     /// The recording has no thread.
+    #[error("the recording has no thread: nothing ran, or nothing was instrumented")]
     Empty,
 }
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Log(e) => e.fmt(f),
-            Self::Empty => {
-                f.write_str("the recording has no thread: nothing ran, or nothing was instrumented")
-            }
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 impl From<LogError> for OpenError {
     fn from(error: LogError) -> Self {

@@ -26,7 +26,9 @@ pub fn make(version: &str) -> Outcome {
     let tree = root().join("target/stage-source");
     fresh(&tree)?;
     let listed = read(program("git").args(["ls-files", "-z", "--cached"]))?;
-    for file in listed.split('\0').filter(|f| !f.is_empty()) {
+    // The tarball builds off line, with the Rust that is there: rustup would fetch a pinned one.
+    let pin = "rust-toolchain.toml";
+    for file in listed.split('\0').filter(|f| !f.is_empty() && *f != pin) {
         let (from, to) = (root().join(file), tree.join(file));
         if let Some(folder) = to.parent() {
             fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;

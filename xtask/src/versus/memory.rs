@@ -13,31 +13,56 @@ use super::pairs::{Ratio, first_is_ours, summarise};
 use crate::process::{self, cargo};
 use crate::{Outcome, root};
 
-pub const MULTICHASE: &str = "--binary PATH [--homenode PATH] [--buffer MIB] [--stride BYTES] [--pages 4k|2m] [--seconds N] [--pairs N]";
-pub const STREAM: &str = "--binary PATH [--homenode PATH] [--threads N] [--pairs N]";
-
 /// What is asked for: within so much of the peer.
 const GOAL: f64 = 0.03;
 
-#[derive(Debug, PartialEq, Eq)]
-struct Job {
+/// What both comparisons take.
+#[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
+pub struct PeerArgs {
+    /// The peer's binary
+    #[arg(long, value_name = "PATH", value_parser = file)]
     binary: PathBuf,
-    /// Ours; built when it is not named.
-    homenode: PathBuf,
-    /// MiB of the buffer.
+    /// Our binary; built if it is not named
+    #[arg(long, value_name = "PATH", value_parser = file)]
+    homenode: Option<PathBuf>,
+    /// Pairs of runs
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pairs: u32,
+}
+
+/// What `versus multichase` takes.
+#[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
+pub struct MultichaseArgs {
+    #[command(flatten)]
+    peer: PeerArgs,
+    /// MiB of the buffer
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     buffer: u64,
+    /// Bytes from one access to the next
+    #[arg(long, value_name = "BYTES", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     stride: u64,
+    /// Size of pages
+    #[arg(long, default_value = "2m", value_parser = ["4k", "2m"])]
     pages: String,
+    /// Seconds of each run
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     seconds: u64,
+}
+
+/// What `versus stream` takes.
+#[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
+pub struct StreamArgs {
+    #[command(flatten)]
+    peer: PeerArgs,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     threads: u64,
-    pairs: u64,
 }
 
 /// Idle latency.
-pub fn multichase(args: &[String]) -> Outcome {
-    let job = parse(args, MULTICHASE)?;
+pub fn multichase(job: MultichaseArgs) -> Outcome {
     compare(
-        &job,
+        &job.peer,
         "ns",
         &format!("idle latency, {} MiB, stride {}, {} pages", job.buffer, job.stride, job.pages),
         &|| {
@@ -45,10 +70,10 @@ pub fn multichase(args: &[String]) -> Outcome {
             let mut words = vec!["--only", "latency", "--pages", &job.pages, "--time", &time];
             let (buffer, stride) = (format!("{}M", job.buffer), job.stride.to_string());
             words.extend(["--buffer", &buffer, "--stride", &stride]);
-            ours(&job, &words, "latency", None)
+            ours(&job.peer, &words, "latency", None)
         },
         &|| {
-            let mut peer = Command::new(&job.binary);
+            let mut peer = Command::new(&job.peer.binary);
             // Samples are of half a second each; the whole buffer is one neighbourhood, or pages
             // would be visited in turns.
             let (size, samples) = (format!("{}m", job.buffer), (2 * job.seconds).to_string());
@@ -62,11 +87,10 @@ pub fn multichase(args: &[String]) -> Outcome {
 }
 
 /// Triad.
-pub fn stream(args: &[String]) -> Outcome {
-    let job = parse(args, STREAM)?;
+pub fn stream(job: StreamArgs) -> Outcome {
     let length = array_size(&theirs(&job)?)?;
     compare(
-        &job,
+        &job.peer,
         "MB/s",
         &format!("triad, arrays of {length} numbers, {} threads, best of ten rounds", job.threads),
         &|| {
@@ -74,20 +98,20 @@ pub fn stream(args: &[String]) -> Outcome {
             let loops = ["--only", "bandwidth", "--ops", "copy,scale,add,triad", "--stores", "regular"];
             let mut words = loops.to_vec();
             words.extend(["--pages", "4k", "--time", "300000", "--buffer", &buffer, "--threads", &threads]);
-            ours(&job, &words, "bandwidth", Some("triad"))
+            ours(&job.peer, &words, "bandwidth", Some("triad"))
         },
         &|| triad(&theirs(&job)?),
     )
 }
 
 fn compare(
-    job: &Job,
+    job: &PeerArgs,
     unit: &str,
     what: &str,
     mine: &dyn Fn() -> Result<f64, String>,
     other: &dyn Fn() -> Result<f64, String>,
 ) -> Outcome {
-    if job.homenode == built() {
+    if job.homenode.is_none() {
         process::run(cargo().args(["build", "--release", "--quiet", "-p", "homenode-cli"]))?;
     }
     let mut ratios = Vec::new();
@@ -125,61 +149,12 @@ fn show(ratio: Option<Ratio>) -> String {
     }
 }
 
-/// Our binary, unless another is named.
-fn built() -> PathBuf {
-    root().join("target/release/homenode")
-}
-
-fn parse(args: &[String], usage: &str) -> Result<Job, String> {
-    let mut job = Job {
-        binary: PathBuf::new(),
-        homenode: built(),
-        buffer: 256,
-        stride: 256,
-        pages: "2m".into(),
-        seconds: 3,
-        threads: 1,
-        pairs: 9,
-    };
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
-        if !usage.contains(word.as_str()) || !word.starts_with("--") {
-            return Err(format!("there is no option '{word}'; usage: {usage}"));
-        }
-        let value = words.next().ok_or_else(|| format!("{word} needs a value; usage: {usage}"))?;
-        let number = || {
-            let parsed = value.parse().ok().filter(|n| (1..=1 << 20).contains(n));
-            parsed.ok_or_else(|| format!("{word} {value}: not a whole number from 1 to {}", 1 << 20))
-        };
-        match word.as_str() {
-            "--binary" => job.binary = value.into(),
-            "--homenode" => job.homenode = value.into(),
-            "--pages" if value == "4k" || value == "2m" => job.pages.clone_from(value),
-            "--pages" => return Err(format!("--pages {value}: it is 4k or 2m")),
-            "--buffer" => job.buffer = number()?,
-            "--stride" => job.stride = number()?,
-            "--seconds" => job.seconds = number()?,
-            "--threads" => job.threads = number()?,
-            _ => job.pairs = number()?,
-        }
+/// A file that exists, by its whole path.
+fn file(path: &str) -> Result<PathBuf, String> {
+    if !Path::new(path).is_file() {
+        return Err("there is no such file".to_owned());
     }
-    if job.binary.as_os_str().is_empty() {
-        return Err(format!("--binary is missing; usage: {usage}"));
-    }
-    for (option, path) in [("--binary", &mut job.binary), ("--homenode", &mut job.homenode)] {
-        if *path == built() {
-            continue;
-        }
-        *path = absolute(option, path)?;
-    }
-    Ok(job)
-}
-
-fn absolute(option: &str, path: &Path) -> Result<PathBuf, String> {
-    if !path.is_file() {
-        return Err(format!("{option} {}: there is no such file", path.display()));
-    }
-    fs::canonicalize(path).map_err(|e| format!("{option} {}: {e}", path.display()))
+    fs::canonicalize(path).map_err(|e| e.to_string())
 }
 
 fn output(mut command: Command) -> Result<String, String> {
@@ -197,8 +172,9 @@ fn output(mut command: Command) -> Result<String, String> {
 }
 
 /// The one cell of a kind that we measured on the first node, proved.
-fn ours(job: &Job, words: &[&str], kind: &str, op: Option<&str>) -> Result<f64, String> {
-    let mut command = Command::new(&job.homenode);
+fn ours(job: &PeerArgs, words: &[&str], kind: &str, op: Option<&str>) -> Result<f64, String> {
+    let built = || root().join("target/release/homenode");
+    let mut command = Command::new(job.homenode.clone().unwrap_or_else(built));
     command.args(["measure", "--nodes", "0", "--json"]).args(words);
     value(&output(command)?, kind, op)
 }
@@ -211,8 +187,8 @@ fn value(json: &str, kind: &str, op: Option<&str>) -> Result<f64, String> {
     cell["value"].as_f64().ok_or_else(|| format!("our cell has no number: {}", cell["why"]))
 }
 
-fn theirs(job: &Job) -> Result<String, String> {
-    let mut peer = Command::new(&job.binary);
+fn theirs(job: &StreamArgs) -> Result<String, String> {
+    let mut peer = Command::new(&job.peer.binary);
     peer.env("OMP_NUM_THREADS", job.threads.to_string()).env("OMP_PROC_BIND", "true");
     output(peer)
 }
@@ -250,6 +226,7 @@ fn triad(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::parsed;
 
     #[test]
     fn both_programs_numbers_are_read() {
@@ -270,24 +247,20 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_wrong_is_said() {
-        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         for (text, word) in [
-            ("--pairs 3", "--binary is missing"),
+            ("--pairs 3", "--binary"),
             ("--binary /none/x", "no such file"),
-            ("--binary", "needs a value"),
-            ("--binary /proc/self/exe --pages 1g", "4k or 2m"),
-            ("--binary /proc/self/exe --pairs 0", "--pairs 0"),
+            ("--binary /proc/self/exe --pages 1g", "4k, 2m"),
+            ("--binary /proc/self/exe --pairs 0", "--pairs"),
             ("--fast 1", "'--fast'"),
         ] {
-            let error = parse(&words(text), MULTICHASE).unwrap_err();
+            let error = parsed::<MultichaseArgs>(text).unwrap_err();
             assert!(error.contains(word), "{text}: {error}");
         }
-        let job = parse(&words("--binary /proc/self/exe --threads 2"), STREAM).unwrap();
-        assert_eq!((job.threads, job.pairs), (2, 9));
-        assert!(
-            parse(&words("--binary /proc/self/exe --buffer 2"), STREAM).is_err(),
-            "the binary has its size"
-        );
+        let job = parsed::<StreamArgs>("--binary /proc/self/exe --threads 2").unwrap();
+        assert_eq!((job.threads, job.peer.pairs), (2, 9));
+        let own_size = parsed::<StreamArgs>("--binary /proc/self/exe --buffer 2");
+        assert!(own_size.is_err(), "the binary has its size");
     }
 
     #[test]

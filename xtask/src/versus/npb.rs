@@ -14,20 +14,30 @@ use super::pairs::{Ratio, first_is_ours, summarise};
 use crate::process::{self, program};
 use crate::{Outcome, root};
 
-pub const USAGE: &str =
-    "--binary PATH [--kernel cg|mg|ft|bt|sp] [--class S|W|A|B] [--threads N] [--pairs N] [--cpu]";
-
 /// Where our programs are built, with the flags of kernels/CMakeLists.txt.
 const FOLDER: &str = "target/versus";
 const KERNELS: [&str; 5] = ["cg", "mg", "ft", "bt", "sp"];
 
-#[derive(Debug, PartialEq, Eq)]
-struct Job {
+/// What `versus npb` takes.
+#[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
+pub struct NpbArgs {
+    /// The reference binary
+    #[arg(long, value_name = "PATH")]
     binary: PathBuf,
+    /// cg, mg, ft, bt or sp; without it, the binary's name tells
+    #[arg(long, default_value = "", hide_default_value = true)]
     kernel: String,
+    /// S, W, A or B; without it, the binary's name tells
+    #[arg(long, default_value = "", hide_default_value = true)]
     class: String,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: u32,
-    pairs: usize,
+    /// Pairs of runs
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pairs: u32,
+    /// Compare user CPU time of the whole processes
+    #[arg(long)]
     cpu: bool,
 }
 
@@ -39,14 +49,14 @@ struct Run {
     cpu: f64,
 }
 
-pub fn run(args: &[String]) -> Outcome {
-    let job = parse(args)?;
+pub fn run(args: NpbArgs) -> Outcome {
+    let job = complete(args)?;
     process::run(program("cmake").args(["-S", "kernels", "-B", FOLDER]).stdout(Stdio::null()))?;
     let name = format!("nas-{}", job.kernel);
     process::run(program("cmake").args(["--build", FOLDER, "--target", &name]).stdout(Stdio::null()))?;
     let ours = root().join(FOLDER).join(&name);
     let mut ratios = Vec::new();
-    for number in 0..job.pairs {
+    for number in 0..job.pairs as usize {
         let (mine, other) = pair(&job, &ours, number)?;
         let (a, b) = if job.cpu { (mine.cpu, other.cpu) } else { (mine.section, other.section) };
         if !(a > 0.0 && b > 0.0) {
@@ -59,41 +69,8 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(())
 }
 
-fn parse(args: &[String]) -> Result<Job, String> {
-    let mut job = Job {
-        binary: PathBuf::new(),
-        kernel: String::new(),
-        class: String::new(),
-        threads: 1,
-        pairs: 9,
-        cpu: false,
-    };
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
-        if word == "--cpu" {
-            job.cpu = true;
-            continue;
-        }
-        let value = words.next().ok_or_else(|| format!("{word} needs a value; usage: {USAGE}"))?;
-        let number = || value.parse().ok().filter(|n| (1..=4096).contains(n));
-        let count = || number().ok_or_else(|| format!("{word} {value}: not a whole number from 1 to 4096"));
-        match word.as_str() {
-            "--binary" => job.binary = value.into(),
-            "--kernel" => job.kernel.clone_from(value),
-            "--class" => job.class.clone_from(value),
-            "--threads" => job.threads = count()?,
-            "--pairs" => job.pairs = count()? as usize,
-            _ => return Err(format!("there is no option '{word}'; usage: {USAGE}")),
-        }
-    }
-    complete(job)
-}
-
 /// What is not said is in the binary's name, as NPB's makefiles give it: `bt.A.x`, `bt.A`.
-fn complete(mut job: Job) -> Result<Job, String> {
-    if job.binary.as_os_str().is_empty() {
-        return Err(format!("--binary is missing; usage: {USAGE}"));
-    }
+fn complete(mut job: NpbArgs) -> Result<NpbArgs, String> {
     if !job.binary.is_file() {
         return Err(format!("--binary {}: there is no such file", job.binary.display()));
     }
@@ -118,7 +95,7 @@ fn complete(mut job: Job) -> Result<Job, String> {
 }
 
 /// Ours and the reference's.
-fn pair(job: &Job, ours: &Path, number: usize) -> Result<(Run, Run), String> {
+fn pair(job: &NpbArgs, ours: &Path, number: usize) -> Result<(Run, Run), String> {
     let mine = || {
         let mut command = Command::new(ours);
         command.args(["--class", &job.class, "--threads", &job.threads.to_string(), "--json"]);
@@ -134,7 +111,11 @@ fn pair(job: &Job, ours: &Path, number: usize) -> Result<(Run, Run), String> {
     }
 }
 
-fn once(job: &Job, mut command: Command, section: fn(&str) -> Result<f64, String>) -> Result<Run, String> {
+fn once(
+    job: &NpbArgs,
+    mut command: Command,
+    section: fn(&str) -> Result<f64, String>,
+) -> Result<Run, String> {
     let title = command.get_program().to_string_lossy().into_owned();
     command.env("OMP_NUM_THREADS", job.threads.to_string()).stdin(Stdio::null()).stderr(Stdio::inherit());
     let before = children_ticks()?;
@@ -185,7 +166,7 @@ fn reference_section(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "it prints no 'Time in seconds'".into())
 }
 
-fn show(job: &Job, ratio: Option<Ratio>) -> String {
+fn show(job: &NpbArgs, ratio: Option<Ratio>) -> String {
     let what = if job.cpu { "user CPU time" } else { "timed section" };
     let head = format!("{} {}, {} threads, {what}, {} pairs", job.kernel, job.class, job.threads, job.pairs);
     match ratio {
@@ -202,6 +183,7 @@ fn show(job: &Job, ratio: Option<Ratio>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::parsed;
 
     #[test]
     fn both_programs_times_are_read() {
@@ -216,20 +198,19 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_wrong_is_said() {
-        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let asked = |text| parsed::<NpbArgs>(text).and_then(complete);
         for (text, word) in [
-            ("--threads 1", "--binary is missing"),
+            ("--threads 1", "--binary"),
             ("--binary /none/bt.A.x", "no such file"),
             ("--binary /proc/self/exe --kernel lu", "'lu'"),
             ("--binary /proc/self/exe --kernel bt --class C", "'C'"),
-            ("--binary", "needs a value"),
-            ("--binary /proc/self/exe --pairs 0", "--pairs 0"),
+            ("--binary /proc/self/exe --pairs 0", "--pairs"),
             ("--fast 1", "'--fast'"),
         ] {
-            let error = parse(&words(text)).unwrap_err();
+            let error = asked(text).unwrap_err();
             assert!(error.contains(word), "{text}: {error}");
         }
-        let job = parse(&words("--binary /proc/self/exe --kernel nas-bt --class A --cpu")).unwrap();
+        let job = asked("--binary /proc/self/exe --kernel nas-bt --class A --cpu").unwrap();
         assert_eq!((job.kernel.as_str(), job.cpu, job.pairs), ("bt", true, 9));
     }
 }

@@ -52,7 +52,7 @@ pub struct LiveArgs {
     /// more when homenode knows the program's iteration. next-touch=region: at every region, as
     /// long as it pays. next-touch=asked: only where the program calls hn_next_touch. Others: see
     /// below
-    #[arg(long, value_name = "POLICY", default_value = "next-touch")]
+    #[arg(long, value_name = "POLICY", default_value = policies::DEFAULT)]
     pub policy: String,
     /// How a policy learns who touches which page. auto: the best way that this machine offers.
     /// pmu: samples of accesses, the only way that counts. hinting: the kernel's NUMA hinting

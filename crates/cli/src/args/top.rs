@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use homenode_error::{Error, Result};
 use homenode_live::budget::Budget;
+use homenode_live::policies;
 
 use super::run::LiveArgs;
 use super::schedule::ScheduleArgs;
@@ -51,7 +52,7 @@ pub struct TopArgs {
     pub times: Option<u64>,
     /// Of a program that homenode runs: how to decide which page moves where ('homenode run --help'
     /// lists the policies)
-    #[arg(long, value_name = "POLICY", default_value = "next-touch")]
+    #[arg(long, value_name = "POLICY", default_value = policies::DEFAULT)]
     pub policy: String,
     /// Of a program that homenode runs: pretend that the CPUs belong to N nodes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=64))]
@@ -110,7 +111,7 @@ impl TopArgs {
             return Err(Error::usage(format!("both '{what}' and '{program}' are named: one is enough")));
         }
         let given = [
-            (self.policy != "next-touch", "--policy"),
+            (self.policy != policies::DEFAULT, "--policy"),
             (self.pretend_nodes.is_some(), "--pretend-nodes"),
             (self.bind, "--bind"),
             (self.budget.is_some(), "--budget"),

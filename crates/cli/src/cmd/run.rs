@@ -17,6 +17,7 @@ use homenode_launch::record::directory::Target;
 use homenode_launch::record::shown;
 use homenode_launch::{child, schedule};
 use homenode_live::planned::Planned;
+use homenode_live::policies;
 use homenode_live::policy::RunPolicy;
 use homenode_live::prepare::{RunFolder, RunOptions};
 use homenode_live::recording::Recording;
@@ -25,7 +26,6 @@ use homenode_task::Task as _;
 use homenode_verdict::report::Report;
 use homenode_view::browser;
 use homenode_view::live::{Follow, Watching};
-use homenode_wire::facts::Arming;
 
 use super::summary::{Form, Summary};
 use super::view::listen;
@@ -34,10 +34,6 @@ use crate::args::subject::{Subject, not_a_program};
 use crate::exit::Exit;
 use crate::output::{on_terminal, say};
 use crate::task::Terminal;
-
-/// The policy of one of several ranks. The kernel alone moves pages for it.
-const BY_KERNEL: &str = "competitive";
-const RANKS: &str = "one of several ranks: pages are moved by the kernel alone (competitive), for other ranks may read this memory";
 
 /// What shows a recording while its program runs.
 pub(super) trait Showing {
@@ -57,15 +53,15 @@ impl LiveArgs {
 
     /// The same; `showing` shows the recording, which is made for it if nobody else asked for one.
     pub(super) fn run_shown(mut self, mut showing: Option<&mut dyn Showing>) -> Result<Exit> {
-        let by_kernel = self.plan.is_none() && self.policy.starts_with("next-touch") && moving::has_peers();
-        if by_kernel {
-            self.policy = BY_KERNEL.into();
+        let is_rank = self.plan.is_none() && moving::has_peers();
+        let by_kernel = policies::for_ranks(&self.policy).filter(|_| is_rank);
+        if let Some((policy, _)) = by_kernel {
+            self.policy = policy.into();
         }
         let subject = self.subject()?;
         let planned = self.plan.as_deref().map(|path| Planned::read(path, self.run.threads)).transpose()?;
         let policy = match &planned {
-            // Everything is decided.
-            Some(_) => RunPolicy { spec: "first-touch".into(), arming: Arming::Asked },
+            Some(_) => RunPolicy::planned(),
             None => RunPolicy::of(&self.policy)?,
         };
         let mut summary = Summary::open(self.summary.as_deref())?;
@@ -84,9 +80,7 @@ impl LiveArgs {
         let recorded = self.record.clone().or_else(shown_alone);
         let recording = recorded.as_deref().map(|path| self.recording(path, &program, &args)).transpose()?;
         let page = recording.as_ref().filter(|_| self.view).map(|r| page(r, &program, &args)).transpose()?;
-        if by_kernel {
-            live.told.push(RANKS.into());
-        }
+        live.told.extend(by_kernel.map(|(_, why)| why));
         let stream = recording.as_ref().map(|r| r.streams().to_owned());
         live.prepare(&RunOptions { stream, ..self.asked(policy, planned) }, &path, &mut command)?;
         if let (Some(showing), Some(recording)) = (&mut showing, &recording) {
@@ -104,12 +98,7 @@ impl LiveArgs {
                 return Err(error);
             }
         };
-        if let Some(to) = &self.schedule.schedule_to {
-            match schedule::take(live.folder(), to) {
-                Ok(n) => live.told.push(format!("the schedules of {n} loops are in {}", to.display())),
-                Err(e) => say(format_args!("{e}")),
-            }
-        }
+        self.keep_schedules(&mut live);
         let policy = self.policy_name();
         let command = words(&program, &args);
         let (mut text, measured, report) = live.report(&policy, &command, ran.elapsed, |r| {
@@ -138,6 +127,15 @@ impl LiveArgs {
             page.until_closed(&|| task.stop_asked());
         }
         Ok(Exit::of_program(ran.status))
+    }
+
+    /// Keeps the schedules that the program's loops had, if the user asks for them.
+    fn keep_schedules(&self, live: &mut RunFolder) {
+        let Some(to) = &self.schedule.schedule_to else { return };
+        match schedule::take(live.folder(), to) {
+            Ok(n) => live.told.push(format!("the schedules of {n} loops are in {}", to.display())),
+            Err(e) => say(format_args!("{e}")),
+        }
     }
 
     /// What the library in the program is told.

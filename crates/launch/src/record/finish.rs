@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use homenode_error::digits::grouped;
 use homenode_log::check::check;
-use homenode_log::digits::grouped;
 use homenode_log::file::LogReader;
 use homenode_log::mark::BYPASS_CAP;
 use homenode_log::recording::{Ended, Recording};

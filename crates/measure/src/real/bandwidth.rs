@@ -128,22 +128,11 @@ impl Real {
         let all = |cell: &dyn Fn(Subject) -> Cell| -> Vec<Cell> {
             ops.iter().map(|op| cell(subject(ask, *op, None))).collect()
         };
-        let mut finished = Vec::new();
-        for d in done {
-            match d {
-                Ok(d) => finished.push(d),
-                Err(why) => {
-                    return all(&|s| {
-                        Cell::absent(
-                            s,
-                            Unit::MbPerS,
-                            why.clone(),
-                            "are the CPUs still on-line and in the process's cpuset?",
-                        )
-                    });
-                }
-            }
-        }
+        let remedy = "are the CPUs still on-line and in the process's cpuset?";
+        let finished: Vec<Done> = match done.into_iter().collect::<Result<_, _>>() {
+            Ok(finished) => finished,
+            Err(why) => return all(&|s| Cell::absent(s, Unit::MbPerS, why.clone(), remedy)),
+        };
         let pair_of: Vec<usize> = workers.iter().map(|w| w.pair).collect();
         let mut wrong = finished.iter().find_map(|d| d.wrong.clone());
         for ((p, w), d) in proofs.iter_mut().zip(&workers).zip(&finished) {

@@ -78,22 +78,7 @@ impl Real {
         if let Some(why) = proof::wrong(&there, before.missing, ask.page) {
             return Cell::failed(subject, Unit::Ns, why, vec![proof]);
         }
-        let (team, asked) = (Step::new(1), Asked::new());
-        let touched = std::thread::scope(|s| {
-            let toucher = s.spawn(|| {
-                let first = team.join(cpu).map_err(|w| Trouble::new(w, "is the CPU still on-line?"))?;
-                rounds(&block, ask, &asked).map(|r| (vec![first, here()], r))
-            });
-            while !toucher.is_finished() {
-                if stop() {
-                    asked.ask();
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            toucher
-                .join()
-                .unwrap_or_else(|_| Err(Trouble::new("the thread that touches ended", "report this")))
-        });
+        let touched = touch(&block, ask, cpu, stop);
         let touched = touched.and_then(|t| {
             self.tamper(&block, ask.to);
             Ok((t, proof::look(block.span())?))
@@ -131,6 +116,30 @@ impl Real {
             }
         }
     }
+}
+
+/// Touches the block from a thread on `cpu`, round after round, until `stop`. Returns the CPUs on
+/// which the thread ran, and what the rounds took.
+fn touch(
+    block: &Block,
+    ask: &Move,
+    cpu: Cpu,
+    stop: &dyn Fn() -> bool,
+) -> Result<(Vec<Cpu>, Rounds), Trouble> {
+    let (team, asked) = (Step::new(1), Asked::new());
+    std::thread::scope(|s| {
+        let toucher = s.spawn(|| {
+            let first = team.join(cpu).map_err(|w| Trouble::new(w, "is the CPU still on-line?"))?;
+            rounds(block, ask, &asked).map(|r| (vec![first, here()], r))
+        });
+        while !toucher.is_finished() {
+            if stop() {
+                asked.ask();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        toucher.join().unwrap_or_else(|_| Err(Trouble::new("the thread that touches ended", "report this")))
+    })
 }
 
 /// Arms, touches, ends it, brings the pages back; the last round leaves them where they went.

@@ -79,6 +79,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<(Header, Decoder<'_>), JournalError> 
         counts_by_iteration: has(2),
         counts_at_wakes: has(3),
         touches_by_region: has(4),
+        ..Interest::default()
     };
     let context = context(&mut d, version)?;
     Ok((Header { spec: spec.to_string(), interest, context }, d))

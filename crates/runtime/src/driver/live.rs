@@ -4,8 +4,8 @@ use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 
 use homenode_wire::facts::Counters;
 
+use super::full_nodes::{self, FullNodes};
 use super::mover::{Armed, Manner, Mover, Touch};
-use super::room::{self, Room};
 use super::settings::Settings;
 use crate::moving::{self, Mechanism, Move, Options, Span, Started, Why};
 use crate::stream::threads;
@@ -26,7 +26,7 @@ pub struct Live {
     with_others: Bytes,
     failed: Vec<String>,
     /// Looks for full nodes. Only on real nodes.
-    room: Option<Room>,
+    room: Option<FullNodes>,
 }
 
 impl Live {
@@ -46,7 +46,7 @@ impl Live {
             skipped: [Bytes::ZERO; Why::ALL.len()],
             with_others: Bytes::ZERO,
             failed: Vec::new(),
-            room: (!settings.pretend).then(|| Room::new(settings.machine.without_memory())),
+            room: (!settings.pretend).then(|| FullNodes::new(settings.machine.without_memory())),
         }
     }
 
@@ -113,7 +113,7 @@ impl Mover for Live {
     fn touches(&mut self, tell: &mut dyn FnMut(Touch)) {
         let mut brought = Vec::new();
         moving::drain(|t| {
-            if !t.stayed && brought.len() < room::LOOKS {
+            if !t.stayed && brought.len() < full_nodes::LOOKS {
                 brought.push((t.span.start, t.node));
             }
             tell(Touch {
@@ -217,7 +217,7 @@ impl Mover for Live {
                 self.with_others.0 >> 10
             ));
         }
-        list.extend(self.room.iter().flat_map(Room::texts));
+        list.extend(self.room.iter().flat_map(FullNodes::texts));
         list.extend(moving::pinning());
         list.extend(self.failed.iter().cloned());
         list

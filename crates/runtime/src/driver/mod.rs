@@ -1,27 +1,40 @@
 //! The driver stands between policy and pages: it gives the policy events, and carries out its
 //! decisions by the [`mover`].
+//!
+//! `state` has the parts of the driver. Each part keeps its own state, takes narrow inputs, and
+//! knows no driver. The files beside it have the driver's steps, which pass from part to part:
+//!
+//! | step | files | parts |
+//! |---|---|---|
+//! | what each mark of the program sets off | `run` | `marks`, `account` |
+//! | arming, and pages that wait for it | `arming`, `turns` | `arming`, `waiting`, `memory` |
+//! | moving pages, now or later | `moves` | `moves`, `postponed` |
+//! | watching who touches what | `watching` | `watching`, `pace` |
+//! | whether moving pays | `judging`, `probing`, `trial` | `evidence`, `probes`, `pilots`, `licence` |
+//! | following a plan | `planning` | `plan`, `team_size` |
+//! | a recording of the run | `recorded`, `first_touches`, `threads` | `recording` |
+//!
+//! A step uses parts and the mover; a part uses only parts below it and the mover's types.
 
-mod areas;
 mod arming;
 mod clocks;
-mod firsts;
-pub mod fit;
+mod first_touches;
+mod full_nodes;
 mod journal;
-mod later;
+mod judging;
 pub mod live;
-mod loads;
 mod machine;
 pub mod mover;
-pub mod plan;
+mod moves;
+mod planning;
 mod probing;
 mod recorded;
-mod room;
 mod run;
 pub mod settings;
+mod state;
 mod threads;
-mod told;
 mod trial;
-mod waiting;
+mod turns;
 mod watching;
 
 pub use clocks::Clocks;
@@ -30,5 +43,7 @@ pub use homenode_wire::facts::Counters;
 pub use live::Live;
 pub use machine::Machine;
 pub use mover::{Armed, Mover, Touch};
-pub use run::{Driver, RegionStats};
+pub use run::Driver;
 pub use settings::Settings;
+pub use state::marks::{RegionStats, RoundTimes};
+pub use state::{plan, team_size};

@@ -6,7 +6,7 @@ use homenode_wire::facts::Module;
 use homenode_wire::live::{Cause, Live, Says, Watched};
 
 use super::run::Driver;
-use super::watching::Watching;
+use super::state::watching::{SourceTotals, SourceWatch};
 use crate::guard::holdback::Group;
 use crate::regions::Round;
 use crate::stream::Stream;
@@ -20,14 +20,14 @@ const RARELY: u64 = 100;
 impl Driver {
     /// While recording, new objects are watched whether regions begin or not.
     pub(super) fn watch_for_recording(&mut self) {
-        let now = (self.clocks.wall)();
+        let now = self.account.now();
         if !self.settings.record || self.watching.as_ref().is_none_or(|w| now < w.look_new) {
             return;
         }
-        let begin = (self.clocks.thread)();
+        let begin = self.account.thread_time();
         self.watch_new(true);
         // Memory that does not exist yet is looked at again and again.
-        let gap = ((self.clocks.thread)() - begin).times(RARELY).max(NEW);
+        let gap = (self.account.thread_time() - begin).times(RARELY).max(NEW);
         if let Some(watching) = &mut self.watching {
             watching.look_new = now + gap;
         }
@@ -35,26 +35,26 @@ impl Driver {
 
     /// Whether the run is recorded.
     pub const fn records(&self) -> bool {
-        self.stream.is_some()
+        self.recording.stream.is_some()
     }
 
     /// The bytes that a recording of a test has written.
     pub fn recorded_bytes(&self) -> &[u8] {
-        self.stream.as_ref().map_or(&[], Stream::bytes)
+        self.recording.stream.as_ref().map_or(&[], Stream::bytes)
     }
 
     /// Keeps a recording in memory, for tests.
     pub fn record_in_memory(&mut self) {
-        self.stream = Some(Stream::kept(self.started));
+        self.recording.stream = Some(Stream::kept(self.account.started()));
         self.begin_stream();
     }
 
     /// Writes the machine and the source.
     pub(super) fn begin_stream(&mut self) {
-        let Some(stream) = &mut self.stream else { return };
+        let Some(stream) = &mut self.recording.stream else { return };
         let machine = &self.settings.machine;
         stream.put(Live::Start {
-            clock: self.started,
+            clock: self.account.started(),
             pid: std::process::id(),
             nodes: machine.nodes() as u16,
             pretended: self.settings.pretend,
@@ -72,23 +72,18 @@ impl Driver {
 
     /// Writes a page's home at the first look. `address`: an address in its object.
     pub(super) fn record_home(&mut self, address: usize, page: PageNo, home: NodeId) {
-        if let (Some(stream), Some(object)) = (&mut self.stream, self.objects.at(address)) {
-            let index = page.0.saturating_sub(object.pages.first.0);
-            stream.home(object, index, home);
-        }
+        self.recording.home(self.memory.objects.at(address), page, home);
     }
 
     /// Writes a sample: the guard compared this touch with the home of its group.
-    pub(super) fn record_sample(&mut self, address: usize, (group, home): (Group, NodeId), node: NodeId) {
-        if let (Some(stream), Some(object)) = (&mut self.stream, self.objects.at(address)) {
-            let index = (address.saturating_sub(object.whole_pages().start) / PAGE) as u64;
-            stream.sample(object, index, (node, home), group == Group::Held, (self.clocks.wall)());
-        }
+    pub(super) fn record_sample(&mut self, address: usize, compared: (Group, NodeId), node: NodeId) {
+        let now = self.account.now();
+        self.recording.sample(self.memory.objects.at(address), address, compared, node, now);
     }
 
     /// The cause of moves whose outcome no policy wants to know.
     pub(super) const fn cause_of_moves(&self) -> Cause {
-        if self.later.is_undoing() {
+        if self.moves.later.is_undoing() {
             Cause::Undo
         } else if self.plan.is_some() {
             Cause::Plan
@@ -99,8 +94,8 @@ impl Driver {
 
     /// Writes the end of a round of the iteration.
     pub(super) fn record_round(&mut self, round: Round, now: Ns) {
-        let told = self.tells_rounds();
-        let Some(stream) = &mut self.stream else { return };
+        let told = self.marks.program_marks_rounds();
+        let Some(stream) = &mut self.recording.stream else { return };
         if round.new_level {
             stream.new_level();
         }
@@ -110,18 +105,18 @@ impl Driver {
 
     /// Ends the interval if it is long enough, and writes data that has waited long enough.
     pub(super) fn end_interval_if_due(&mut self, now: Ns, round_ends: bool) {
-        let Some(stream) = &self.stream else { return };
+        let Some(stream) = &self.recording.stream else { return };
         if stream.is_interval_due(now, round_ends) {
             self.heavy(|d| d.end_interval(now));
         } else if stream.is_flush_due(now) {
-            self.heavy(|d| d.stream.iter_mut().for_each(|s| s.flush(now)));
+            self.heavy(|d| d.recording.stream.iter_mut().for_each(|s| s.flush(now)));
         }
     }
 
     fn end_interval(&mut self, now: Ns) {
         let (own, cpu) = (self.own_time(), self.cpu_time());
-        let Some(stream) = &mut self.stream else { return };
-        if let Some(Watching { seen, .. }) = &self.watching {
+        let Some(stream) = &mut self.recording.stream else { return };
+        if let Some(SourceWatch { seen, .. }) = &self.watching {
             stream.put(Live::Watched(Watched {
                 told: seen.told,
                 asked: seen.asked,
@@ -138,23 +133,23 @@ impl Driver {
 
     /// Ends the last interval: the program ends.
     pub(super) fn last_interval(&mut self) {
-        let now = (self.clocks.wall)();
+        let now = self.account.now();
         self.end_interval(now);
     }
 
     /// Writes where the program's code and data lie, for looking up names.
     pub fn record_modules(&mut self, modules: &[Module]) {
-        if let Some(stream) = &mut self.stream {
+        if let Some(stream) = &mut self.recording.stream {
             stream.know_modules(modules);
         }
     }
 
     /// The recording ends with the program.
     pub fn end_recording(&mut self) {
-        let now = (self.clocks.wall)();
+        let now = self.account.now();
         let stopped = self.stopped().map(line);
         let notes: Vec<String> = self.notes().iter().map(|n| line(n)).chain(stopped).collect();
-        if let Some(stream) = &mut self.stream {
+        if let Some(stream) = &mut self.recording.stream {
             notes.into_iter().for_each(|text| stream.put(Live::Note { text }));
             stream.end(true, now);
         }
@@ -162,7 +157,7 @@ impl Driver {
 }
 
 /// The basis of a source's answers.
-fn answers(seen: &super::watching::Watched) -> Says {
+fn answers(seen: &SourceTotals) -> Says {
     match (seen.one_in, seen.writers_only) {
         (Some(one_in), _) => Says::Sampled { one_in },
         (None, true) => Says::Writers,

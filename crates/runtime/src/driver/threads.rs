@@ -7,14 +7,14 @@ use super::run::Driver;
 impl Driver {
     /// Looks on which nodes the threads are now.
     pub(super) fn look_at_threads(&mut self, now: Ns) {
-        let begin = (self.clocks.thread)();
-        let Self { seen_on, settings, mover, .. } = self;
-        let node_of = |cpu: u32| settings.machine.node_of(cpu as usize);
-        mover.threads(&node_of, &mut |id, cpu, bound| {
+        let begin = self.account.thread_time();
+        let seen_on = &mut self.evidence.seen_on;
+        let node_of = |cpu: u32| self.settings.machine.node_of(cpu as usize);
+        self.mover.threads(&node_of, &mut |id, cpu, bound| {
             if let Some(node) = node_of(cpu) {
                 seen_on.saw(id, node, bound);
             }
         });
-        self.seen_on.looked(now, (self.clocks.thread)() - begin);
+        self.evidence.seen_on.looked(now, self.account.thread_time() - begin);
     }
 }

@@ -68,7 +68,7 @@ pub enum Group {
 pub struct HoldBack {
     /// Nothing is held back or judged.
     pub off: bool,
-    samples: [Share; 2],
+    samples: [RemoteShare; 2],
     /// Pieces of memory that the samples of each group are of.
     pieces: [BTreeSet<usize>; 2],
     /// Touches of moved pages by the node that they had left.
@@ -81,14 +81,14 @@ pub struct HoldBack {
 
 /// Touches, and those of them from remote nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct RemoteShare {
     /// Touches from remote nodes.
     pub remote: u64,
     /// All touches.
     pub all: u64,
 }
 
-impl Share {
+impl RemoteShare {
     fn count(self) -> f64 {
         self.all as f64
     }
@@ -231,7 +231,7 @@ impl HoldBack {
         }
         let is_last = moved.all.min(held.all) >= MANY;
         let sigmas = SIGMAS[usize::from(is_last)];
-        let both = Share { remote: moved.remote + held.remote, all: moved.all + held.all };
+        let both = RemoteShare { remote: moved.remote + held.remote, all: moved.all + held.all };
         let [of_moved, of_held] = [&self.pieces[0], &self.pieces[1]].map(|pieces| pieces.len() as f64);
         let noise = sigmas * (both.part() * (1.0 - both.part()) * (1.0 / of_moved + 1.0 / of_held)).sqrt();
         let gain = held.part() - moved.part();
@@ -258,7 +258,7 @@ impl HoldBack {
     }
 
     /// Samples of moved pages, and of held-back pages.
-    pub fn samples(&self) -> (Share, Share) {
+    pub fn samples(&self) -> (RemoteShare, RemoteShare) {
         (self.samples[0], self.samples[1])
     }
 }
@@ -359,7 +359,7 @@ mod tests {
         let mut h = HoldBack::default();
         h.saw((Group::Held, 0), (NodeId(1), NodeId(0)), NodeId(1));
         h.saw((Group::Held, 0), (NodeId(1), NodeId(0)), NodeId(0));
-        assert_eq!(h.samples().1, Share { remote: 1, all: 2 });
+        assert_eq!(h.samples().1, RemoteShare { remote: 1, all: 2 });
     }
 
     #[test]

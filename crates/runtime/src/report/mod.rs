@@ -66,7 +66,8 @@ pub fn facts(d: &Driver, modules: Vec<Module>) -> Facts {
 
 fn guard(d: &Driver) -> Guard {
     let (hold, verdict) = d.hold_back();
-    let samples = |share: crate::guard::holdback::Share| Samples { remote: share.remote, all: share.all };
+    let samples =
+        |share: crate::guard::holdback::RemoteShare| Samples { remote: share.remote, all: share.all };
     let (moved, held) = hold.samples();
     Guard { off: hold.off, verdict, moved: samples(moved), held: samples(held), contested: d.contested() }
 }

@@ -3,6 +3,7 @@
 //! | part | module |
 //! |---|---|
 //! | The stream: records, intervals, flushing | here |
+//! | Waiting records, and the frames in the file | [`frames`] |
 //! | The budget of bytes | [`budget`] |
 //! | Runs of pages that move together | [`runs`] |
 //! | Who touched which pages first | [`firsts`] |
@@ -10,43 +11,36 @@
 //!
 //! # State and growth
 //!
-//! The stream holds at most [`PENDING`] records and one frame: some 700 KiB. The file grows by at
-//! most [`budget::PER_SECOND`] and [`budget::PER_PAGE`]. If it would grow by more, intervals become
-//! longer, and neighbouring pages of sightings are joined. Records without room are counted, and
-//! the count is written.
+//! The stream holds at most [`frames::PENDING`] records and one frame: some 700 KiB. The file grows
+//! by at most [`budget::PER_SECOND`] and [`budget::PER_PAGE`]. If it would grow by more, intervals
+//! become longer, and neighbouring pages of sightings are joined. Records without room are counted,
+//! and the count is written.
 
 pub mod budget;
 pub mod firsts;
+pub mod frames;
 pub mod runs;
 pub mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::os::fd::{FromRawFd as _, IntoRawFd as _};
+use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use homenode_model::{AccessKind, MoveResult, NodeId, Ns};
+use homenode_model::{AccessKind, NodeId, Ns};
 use homenode_sources::first_touches::Fault;
-use homenode_sys::descriptor;
 use homenode_wire::facts::Module;
-use homenode_wire::live::{
-    BUFFER, Cause, Dropped, IntervalNo, IterationNo, Live, ObjectNo, Pages, RegionKey, RegionNo, Writer,
-};
+use homenode_wire::live::{Dropped, IntervalNo, IterationNo, Live, ObjectNo, Pages, RegionKey, RegionNo};
 
 use crate::watch::Object;
 use crate::watch::numbers::PAGE;
-use crate::watch::sightings::{Row, Sightings};
-use budget::Room;
+use crate::watch::sightings::{Sighting, Sightings};
 use firsts::{Firsts, Toucher};
-use runs::{Run, Runs};
+use frames::Frames;
+pub use runs::MovedPage;
+use runs::{OpenRuns, PageRun};
 use threads::Threads;
 
-/// Most records that wait to be written.
-const PENDING: usize = 4096;
-/// Longest wait of a record. A program that is killed loses waiting records.
-const LONGEST_WAIT: Ns = Ns(200_000_000);
 /// The shortest interval.
 const SHORTEST: Ns = Ns(1_000_000);
 /// An interval is at least this part of the elapsed time, so that the number of intervals is
@@ -54,17 +48,6 @@ const SHORTEST: Ns = Ns(1_000_000);
 const PART: u64 = 2048;
 /// Length of intervals if the program's rounds are not known.
 const WITHOUT_ROUNDS: Ns = Ns(50_000_000);
-/// Kinds of [`Dropped`].
-const KINDS: usize = 9;
-
-/// The target of frames. Tests keep them in memory.
-#[derive(Debug)]
-enum Sink {
-    File(File),
-    Kept(Vec<u8>),
-    /// The disk is full, and nothing more is written.
-    Full,
-}
 
 /// The current interval.
 #[derive(Debug)]
@@ -78,14 +61,10 @@ struct Interval {
 /// See the module.
 #[derive(Debug)]
 pub struct Stream {
-    sink: Sink,
-    frame: Box<[u8]>,
-    pending: Vec<Live>,
-    runs: Runs,
-    room: Room,
+    frames: Frames,
+    runs: OpenRuns,
     /// The wall clock when the recording began.
     started: Ns,
-    flushed: Ns,
     interval: Interval,
     region: Option<u32>,
     known_regions: Vec<bool>,
@@ -96,22 +75,6 @@ pub struct Stream {
     firsts: Firsts,
     /// The last written round: its start and its number.
     last_round: Option<(Ns, IterationNo)>,
-    dropped: [u64; KINDS],
-}
-
-/// A page's move.
-#[derive(Clone, Copy, Debug)]
-pub struct Moved {
-    /// Former home.
-    pub from: NodeId,
-    /// New home.
-    pub to: NodeId,
-    /// Why.
-    pub cause: Cause,
-    /// What it cost, if that was measured.
-    pub cost: Option<Ns>,
-    /// The outcome.
-    pub outcome: MoveResult,
 }
 
 impl Stream {
@@ -124,30 +87,24 @@ impl Stream {
         let mut file = OpenOptions::new();
         let file = file.append(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(|e| format!("cannot make {}: {e}", path.display()))?;
-        // SAFETY: the descriptor is the file's own, which is given up for it.
-        let kept = unsafe { File::from_raw_fd(descriptor::keep(file.into_raw_fd())) };
-        Ok(Self::to(Sink::File(kept), now))
+        Ok(Self::to(Frames::to_file(file, now), now))
     }
 
     /// A stream that keeps its bytes, for tests.
     pub fn kept(now: Ns) -> Self {
-        Self::to(Sink::Kept(Vec::new()), now)
+        Self::to(Frames::kept(now), now)
     }
 
     /// What a stream for tests has written.
     pub fn bytes(&self) -> &[u8] {
-        if let Sink::Kept(bytes) = &self.sink { bytes } else { &[] }
+        self.frames.bytes()
     }
 
-    fn to(sink: Sink, now: Ns) -> Self {
+    fn to(frames: Frames, now: Ns) -> Self {
         Self {
-            sink,
-            frame: vec![0; BUFFER].into(),
-            pending: Vec::new(),
-            runs: Runs::default(),
-            room: Room::default(),
+            frames,
+            runs: OpenRuns::default(),
             started: now,
-            flushed: now,
             interval: Interval { index: 0, begin: Ns::ZERO, regions: BTreeMap::new() },
             region: None,
             known_regions: Vec::new(),
@@ -157,7 +114,6 @@ impl Stream {
             sightings: Sightings::default(),
             firsts: Firsts::default(),
             last_round: None,
-            dropped: [0; KINDS],
         }
     }
 
@@ -168,23 +124,14 @@ impl Stream {
 
     /// Adds a record as it is.
     pub fn put(&mut self, record: Live) {
-        if self.pending.len() >= PENDING {
-            self.write();
-        }
-        self.pending.push(record);
-    }
-
-    fn drop_some(&mut self, what: Dropped, how_many: u64) {
-        if let Some(n) = self.dropped.get_mut(what as usize) {
-            *n += how_many;
-        }
+        self.frames.put(record);
     }
 
     /// The object's number; the first time its record is written.
     fn number(&mut self, object: &mut Object) -> ObjectNo {
         let number = ObjectNo(object.id.0);
         if !std::mem::replace(&mut object.is_recorded, true) {
-            self.room.add_pages(object.pages.count);
+            self.frames.room.add_pages(object.pages.count);
             self.put(Live::Object {
                 number,
                 origin: object.origin.clone(),
@@ -207,10 +154,10 @@ impl Stream {
     }
 
     /// Page `index` of the object's whole pages moved, or should have moved.
-    pub fn moved(&mut self, object: &mut Object, index: u64, moved: Moved, now: Ns) {
+    pub fn moved(&mut self, object: &mut Object, index: u64, moved: MovedPage, now: Ns) {
         let number = self.number(object);
         let page = page_of(object, index);
-        let run = Run { object: number, time: self.time(now), region: self.region.map(RegionNo), moved };
+        let run = PageRun { object: number, time: self.time(now), region: self.region.map(RegionNo), moved };
         // The record of the page's home comes before the record of its move.
         if self.runs.home_covers(number, page) {
             self.end_home();
@@ -220,9 +167,9 @@ impl Stream {
         }
     }
 
-    fn put_move(&mut self, run: Run, pages: Pages) {
-        let Run { object, time, region, moved } = run;
-        let Moved { from, to, cause, cost, outcome } = moved;
+    fn put_move(&mut self, run: PageRun, pages: Pages) {
+        let PageRun { object, time, region, moved } = run;
+        let MovedPage { from, to, cause, cost, outcome } = moved;
         let cost = cost.map(|c| c.times(u64::from(pages.count)));
         self.put(Live::Migration { time, object, pages, from, to, cause, region, cost, outcome });
     }
@@ -285,7 +232,7 @@ impl Stream {
         kind: Option<AccessKind>,
     ) {
         let (object, page) = (self.number(object).0, page_of(object, index));
-        self.sightings.add(Row { object, page, region: self.region, home, node, kind });
+        self.sightings.add(Sighting { object, page, region: self.region, home, node, kind });
     }
 
     /// A fault told the first touch of a page, counted from the page with the object's first byte.
@@ -318,11 +265,11 @@ impl Stream {
 
     /// Bytes of memory for the stream, about.
     pub fn state_bytes(&self) -> usize {
-        self.sightings.bytes() + self.firsts.bytes() + BUFFER + self.pending.capacity() * size_of::<Live>()
+        self.sightings.bytes() + self.firsts.bytes() + self.frames.state_bytes()
     }
 
     /// Writes a row of sightings in the interval. The row stands for `pages` pages.
-    fn put_seen(&mut self, row: Row, told: u32, pages: u32) {
+    fn put_seen(&mut self, row: Sighting, told: u32, pages: u32) {
         self.put(Live::Seen {
             interval: IntervalNo(self.interval.index),
             region: row.region.map(RegionNo),
@@ -372,7 +319,7 @@ impl Stream {
         let Some(begin) = self.round_at.replace(end) else { return };
         if end.0 - begin.0 < SHORTEST.0 {
             // Rounds that are shorter than an interval are joined, too.
-            self.drop_some(Dropped::Intervals, 1);
+            self.frames.leave_out(Dropped::Intervals, 1);
             return;
         }
         let number = IterationNo(u32::try_from(number.saturating_sub(1)).unwrap_or(u32::MAX));
@@ -390,14 +337,14 @@ impl Stream {
     pub fn is_interval_due(&self, now: Ns, round_ends: bool) -> bool {
         let time = self.time(now);
         let shortest = if round_ends { SHORTEST } else { WITHOUT_ROUNDS };
-        let least = shortest.0.max(time.0 / PART) << self.room.doublings();
+        let least = shortest.0.max(time.0 / PART) << self.frames.room.doublings();
         let knows_rounds = self.round_at.is_some_and(|at| time.0 - at.0 < least.saturating_mul(4));
         (round_ends || !knows_rounds) && time.0.saturating_sub(self.interval.begin.0) >= least
     }
 
     /// Whether records have waited long enough.
     pub fn is_flush_due(&self, now: Ns) -> bool {
-        now.0.saturating_sub(self.flushed.0) >= LONGEST_WAIT.0 || self.pending.len() >= PENDING / 2
+        self.frames.is_flush_due(now)
     }
 
     /// Ends the interval. Its sightings have been added before. `own` and `cpu`: CPU time of
@@ -406,8 +353,8 @@ impl Stream {
         self.end_runs();
         let end = self.time(now);
         let index = IntervalNo(self.interval.index);
-        self.room.reach(end);
-        let (rows, pages) = self.sightings.take(self.room.rows_of_seen(self.pending.len()));
+        self.frames.room.reach(end);
+        let (rows, pages) = self.sightings.take(self.frames.room.rows_of_seen(self.frames.waiting()));
         rows.into_iter().for_each(|(row, told)| self.put_seen(row, told, pages));
         for (region, (runs, time)) in std::mem::take(&mut self.interval.regions) {
             self.put(Live::RegionTime { interval: index, region: RegionNo(region), runs, time });
@@ -431,9 +378,8 @@ impl Stream {
     /// Writes the waiting records.
     pub fn flush(&mut self, now: Ns) {
         self.end_runs();
-        self.write();
-        self.flushed = now;
-        self.room.time_is(self.time(now));
+        self.frames.flush(now);
+        self.frames.room.time_is(self.time(now));
     }
 
     /// The recording ends.
@@ -443,87 +389,10 @@ impl Stream {
             self.put(stay);
         }
         // Records that find no room now are counted below.
-        self.write();
-        for (i, what) in ALL_DROPPED.into_iter().enumerate() {
-            let how_many = self.dropped[i];
-            if how_many > 0 {
-                self.put(Live::Dropped { what, how_many });
-            }
-        }
+        self.frames.write();
+        self.frames.put_left_out();
         self.put(Live::End { whole });
         self.flush(now);
-    }
-
-    /// Encodes the pending records into frames and appends these.
-    fn write(&mut self) {
-        let mut pending = std::mem::take(&mut self.pending);
-        let mut rest = pending.drain(..).peekable();
-        while rest.peek().is_some() {
-            let Ok(mut frame) = Writer::new(&mut self.frame) else { break };
-            while let Some(record) = rest.peek() {
-                if !self.room.has(record, frame.len()) {
-                    let what = budget::kind(record);
-                    rest.next();
-                    if let Some(n) = what.and_then(|w| self.dropped.get_mut(w as usize)) {
-                        *n += 1;
-                    }
-                    continue;
-                }
-                if frame.add(record).is_err() {
-                    if frame.is_empty() {
-                        // The record does not fit any frame and cannot be written.
-                        rest.next();
-                    }
-                    break;
-                }
-                rest.next();
-            }
-            let bytes = frame.finish();
-            self.room.took(bytes.len());
-            self.sink.write(bytes);
-        }
-        drop(rest);
-        // Its memory is used again.
-        self.pending = pending;
-    }
-}
-
-/// In the order of their numbers.
-const ALL_DROPPED: [Dropped; KINDS] = [
-    Dropped::Touches,
-    Dropped::Samples,
-    Dropped::Migrations,
-    Dropped::Objects,
-    Dropped::Regions,
-    Dropped::Seen,
-    Dropped::Homes,
-    Dropped::FirstTouches,
-    Dropped::Intervals,
-];
-
-impl Sink {
-    fn write(&mut self, bytes: &[u8]) {
-        match self {
-            Self::File(file) => {
-                if file.write_all(bytes).is_err() {
-                    self.close();
-                }
-            }
-            Self::Kept(all) => all.extend_from_slice(bytes),
-            Self::Full => {}
-        }
-    }
-
-    fn close(&mut self) {
-        if let Self::File(file) = std::mem::replace(self, Self::Full) {
-            descriptor::close(file.into_raw_fd());
-        }
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.sink.close();
     }
 }
 

@@ -1,13 +1,26 @@
 //! Runs of pages that move together, or have one home: one record for all of them.
 
-use homenode_model::{NodeId, Ns};
-use homenode_wire::live::{ObjectNo, Pages, RegionNo};
+use homenode_model::{MoveResult, NodeId, Ns};
+use homenode_wire::live::{Cause, ObjectNo, Pages, RegionNo};
 
-use super::Moved;
+/// A page's move.
+#[derive(Clone, Copy, Debug)]
+pub struct MovedPage {
+    /// Former home.
+    pub from: NodeId,
+    /// New home.
+    pub to: NodeId,
+    /// Why.
+    pub cause: Cause,
+    /// What it cost, if that was measured.
+    pub cost: Option<Ns>,
+    /// The outcome.
+    pub outcome: MoveResult,
+}
 
 /// What all pages of a run have in common.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct PageRun {
     /// The object.
     pub object: ObjectNo,
     /// When the first page moved.
@@ -15,10 +28,10 @@ pub struct Run {
     /// The region that ran.
     pub region: Option<RegionNo>,
     /// The move of each page. The cost is that of one page.
-    pub moved: Moved,
+    pub moved: MovedPage,
 }
 
-impl Run {
+impl PageRun {
     fn is_like(&self, other: &Self) -> bool {
         let fate = |r: &Self| (r.object, r.region, r.moved.from, r.moved.to, r.moved.cause, r.moved.outcome);
         fate(self) == fate(other) && self.moved.cost == other.moved.cost
@@ -27,8 +40,8 @@ impl Run {
 
 /// The open runs, which may still become longer.
 #[derive(Debug, Default)]
-pub struct Runs {
-    moved: Option<(Run, Pages)>,
+pub struct OpenRuns {
+    moved: Option<(PageRun, Pages)>,
     home: Option<(ObjectNo, NodeId, Pages)>,
 }
 
@@ -40,9 +53,9 @@ const fn covers(pages: Pages, page: u32) -> bool {
     pages.first <= page && page < pages.first.saturating_add(pages.count)
 }
 
-impl Runs {
+impl OpenRuns {
     /// Adds a moved page. Returns the run that this ends, if any.
-    pub fn moved(&mut self, run: Run, page: u32) -> Option<(Run, Pages)> {
+    pub fn moved(&mut self, run: PageRun, page: u32) -> Option<(PageRun, Pages)> {
         if let Some((open, pages)) = &mut self.moved
             && open.is_like(&run)
             && follows(pages, page)
@@ -80,7 +93,7 @@ impl Runs {
     }
 
     /// Ends the run of moves.
-    pub const fn take_moved(&mut self) -> Option<(Run, Pages)> {
+    pub const fn take_moved(&mut self) -> Option<(PageRun, Pages)> {
         self.moved.take()
     }
 

@@ -9,7 +9,8 @@ use homenode_wire::frame::HEADER;
 use homenode_wire::live::{Cause, Dropped, Live, Pages, Reader};
 
 use super::budget::{PER_PAGE, PER_SECOND};
-use super::{LONGEST_WAIT, Moved, PENDING, Stream};
+use super::frames::{Frames, LONGEST_WAIT, PENDING};
+use super::{MovedPage, Stream};
 use crate::watch::numbers::PAGE;
 use crate::watch::objects::Objects;
 
@@ -36,9 +37,9 @@ fn address(object: usize) -> usize {
     AT + object * (1 << 32)
 }
 
-const fn to_node(node: u16, from: u16) -> Moved {
+const fn to_node(node: u16, from: u16) -> MovedPage {
     let (from, to) = (NodeId(from), NodeId(node));
-    Moved { from, to, cause: Cause::NextTouch, cost: None, outcome: MoveResult::Moved }
+    MovedPage { from, to, cause: Cause::NextTouch, cost: None, outcome: MoveResult::Moved }
 }
 
 fn records(bytes: &[u8]) -> Vec<Live> {
@@ -381,12 +382,12 @@ fn intervals_become_shorter_again() {
     let object = all.at(AT).unwrap();
     (0..40_000).for_each(|i| stream.moved(object, i * 7 % 64, to_node(1, 0), at(1)));
     stream.flush(at(1));
-    let doublings = stream.room.doublings();
+    let doublings = stream.frames.room.doublings();
     assert!(doublings > 0);
     for second in 1..20 {
         stream.flush(at(second * 1000));
     }
-    assert_eq!(stream.room.doublings(), 0);
+    assert_eq!(stream.frames.room.doublings(), 0);
 }
 
 #[test]
@@ -429,10 +430,10 @@ fn a_file_that_cannot_grow_ends_the_recording_and_nothing_else() {
     std::fs::remove_dir_all(&folder).unwrap();
 
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let mut stream = Stream::to(super::Sink::File(full), START);
+    let mut stream = Stream::to(Frames::to_file(full, START), START);
     stream.put(Live::End { whole: true });
     stream.flush(at(1));
-    assert!(matches!(stream.sink, super::Sink::Full), "nothing more is tried");
+    assert!(stream.frames.is_full(), "nothing more is tried");
     stream.put(Live::End { whole: true });
     stream.flush(at(2));
 }

@@ -16,7 +16,7 @@ pub enum Eyes {
 }
 
 /// The chosen source.
-pub struct Chosen {
+pub struct ChosenSource {
     /// What tells.
     pub eyes: Eyes,
     /// Better sources that were refused, one sentence each with the reason.
@@ -61,7 +61,7 @@ impl Eyes {
     }
 }
 
-impl Chosen {
+impl ChosenSource {
     /// The choice, without the mover's pages if the mover cannot put them back in place.
     #[must_use]
     pub fn if_possible(mut self, can_stay: bool) -> Self {
@@ -77,19 +77,19 @@ impl Chosen {
 }
 
 /// The best source, or the `wanted` one, for threads that the caller starts from now on.
-pub fn choose(wanted: Wanted, cpus: &Cpus) -> Chosen {
+pub fn choose(wanted: Wanted, cpus: &Cpus) -> ChosenSource {
     let mut refused = Vec::new();
     for (name, open) in SOURCES {
         if wanted != Wanted::Auto && wanted != name {
             continue;
         }
         match open(cpus.clone()) {
-            Ok(source) => return Chosen { eyes: Eyes::Source(source), refused },
+            Ok(source) => return ChosenSource { eyes: Eyes::Source(source), refused },
             Err(why) => refused.push(format!("source {name} not used: {why}")),
         }
     }
     let eyes = if matches!(wanted, Wanted::Auto | Wanted::Blocks) { Eyes::Armed } else { Eyes::Nobody };
-    Chosen { eyes, refused }
+    ChosenSource { eyes, refused }
 }
 
 #[cfg(test)]

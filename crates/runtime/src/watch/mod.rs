@@ -15,7 +15,7 @@ pub mod objects;
 pub mod sightings;
 pub mod thread;
 
-pub use choice::{Chosen, Wanted};
+pub use choice::{ChosenSource, Wanted};
 pub use draws::Draws;
 pub use numbers::PageNumbers;
 pub use objects::{Object, Objects, Origin, SMALLEST};

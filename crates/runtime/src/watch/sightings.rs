@@ -18,7 +18,7 @@ const COARSEST: u32 = 9;
 
 /// The key of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Row {
+pub struct Sighting {
     /// The object's number in the recording.
     pub object: u32,
     /// First page of the joined pages, counted from the page with the object's first byte.
@@ -36,7 +36,7 @@ pub struct Row {
 /// See the module.
 #[derive(Debug)]
 pub struct Sightings {
-    rows: BTreeMap<Row, u32>,
+    rows: BTreeMap<Sighting, u32>,
     doublings: u32,
     most: usize,
     lost: u64,
@@ -55,7 +55,7 @@ impl Sightings {
     }
 
     /// Somebody was seen; the row's page is that page alone.
-    pub fn add(&mut self, mut row: Row) {
+    pub fn add(&mut self, mut row: Sighting) {
         let page = row.page;
         row.page = self.first(page);
         if !self.rows.contains_key(&row) {
@@ -80,7 +80,7 @@ impl Sightings {
     fn join(&mut self) {
         self.doublings += 1;
         for (row, n) in std::mem::take(&mut self.rows) {
-            let told = self.rows.entry(Row { page: self.first(row.page), ..row }).or_default();
+            let told = self.rows.entry(Sighting { page: self.first(row.page), ..row }).or_default();
             *told = told.saturating_add(n);
         }
     }
@@ -88,7 +88,7 @@ impl Sightings {
     /// The rows in order, how often each was reported, and how many pages each stands for.
     /// Neighbouring pages are joined until there are at most `most` rows, if that is possible. It
     /// is empty afterwards.
-    pub fn take(&mut self, most: usize) -> (BTreeMap<Row, u32>, u32) {
+    pub fn take(&mut self, most: usize) -> (BTreeMap<Sighting, u32>, u32) {
         self.highest = self.highest.max(self.rows.len());
         while self.rows.len() > most && self.doublings < COARSEST {
             self.join();
@@ -104,7 +104,7 @@ impl Sightings {
 
     /// Bytes of memory that it took at most, about: nodes of a tree are two thirds full.
     pub fn bytes(&self) -> usize {
-        self.highest.max(self.rows.len()) * (size_of::<Row>() + size_of::<u32>()) * 3 / 2
+        self.highest.max(self.rows.len()) * (size_of::<Sighting>() + size_of::<u32>()) * 3 / 2
     }
 }
 
@@ -112,12 +112,12 @@ impl Sightings {
 /// and any part of a pass is spread over all of the memory. What is asked for in the order of
 /// addresses and never comes to the end tells of the first thread alone.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Turns {
+pub struct PageTurns {
     next: u64,
     pass: u64,
 }
 
-impl Turns {
+impl PageTurns {
     /// Pages of at most `wanted` blocks of those below `end`.
     pub fn choose(&mut self, wanted: usize, end: u64, out: &mut Vec<PageNo>) {
         let blocks = end.div_ceil(PAGES);
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn each_block_has_its_turn_and_a_part_of_a_pass_is_of_all_memory() {
         let blocks = 300;
-        let (mut turns, mut pages) = (Turns::default(), Vec::new());
+        let (mut turns, mut pages) = (PageTurns::default(), Vec::new());
         while pages.len() < blocks {
             turns.choose(pages.len() + 7, blocks as u64 * PAGES, &mut pages);
         }
@@ -165,8 +165,8 @@ mod tests {
         assert_eq!(seen.len() as u64, 10 * PAGES);
     }
 
-    fn row(page: u32, node: u16) -> Row {
-        Row { object: 0, page, region: None, home: NodeId(0), node: NodeId(node), kind: None }
+    fn row(page: u32, node: u16) -> Sighting {
+        Sighting { object: 0, page, region: None, home: NodeId(0), node: NodeId(node), kind: None }
     }
 
     fn told(s: &mut Sightings) -> Vec<(u32, u32, u16, u32)> {
@@ -179,8 +179,8 @@ mod tests {
         [(3, 1), (3, 1), (3, 0), (4, 1)].into_iter().for_each(|(page, node)| s.add(row(page, node)));
         assert_eq!(told(&mut s), [(0, 3, 0, 1), (0, 3, 1, 2), (0, 4, 1, 1)]);
         s.add(row(4, 1));
-        s.add(Row { kind: Some(AccessKind::Write), ..row(4, 1) });
-        s.add(Row { region: Some(7), ..row(4, 1) });
+        s.add(Sighting { kind: Some(AccessKind::Write), ..row(4, 1) });
+        s.add(Sighting { region: Some(7), ..row(4, 1) });
         assert_eq!(told(&mut s).len(), 3);
         assert!(told(&mut s).is_empty(), "the next interval begins with nothing");
     }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(pages, 4);
         assert!(rows.iter().all(|(r, n)| *n == 4 && u32::from(r.node.0) == r.page / 32), "{rows:?}");
         // Objects cannot be joined.
-        (0..40).for_each(|object| s.add(Row { object, ..row(0, 0) }));
+        (0..40).for_each(|object| s.add(Sighting { object, ..row(0, 0) }));
         assert!(s.lost() > 0 && s.bytes() > 0);
         assert_eq!(s.take(usize::MAX).0.len(), 16);
     }
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(rows.values().sum::<u32>(), 64);
         (0..64).for_each(|page| s.add(row(page, 0)));
         assert_eq!(s.take(64).1, 1, "they are as fine as before");
-        (0..4).for_each(|object| s.add(Row { object, ..row(0, 0) }));
+        (0..4).for_each(|object| s.add(Sighting { object, ..row(0, 0) }));
         assert_eq!(s.take(0).0.len(), 4, "what cannot be joined stays");
     }
 }

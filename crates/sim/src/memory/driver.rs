@@ -4,7 +4,7 @@ use homenode_model::{
     AccessKind, Bytes, Decision, DecisionBuf, Event, Histogram, Interest, LineNo, MoveOutcome, MoveResult,
     NodeId, PageNo, Ps, ThreadId,
 };
-use homenode_policy::Step;
+use homenode_policy::{MOST_POLLS, Step};
 
 use super::outcome::{IterationMark, Migration, RegionTime};
 use super::pages::Page;
@@ -18,8 +18,6 @@ use crate::stream::MemWhat;
 
 /// Lines of a unit whose first touch the order remembers.
 const LINES_OF_UNIT: u64 = UNIT / LineNo::BYTES;
-/// A policy that still decides after this number of polls at one moment will not stop.
-const MAX_POLLS: u32 = 1 << 10;
 
 /// What the policy is told, and wants.
 #[derive(Debug)]
@@ -148,7 +146,7 @@ impl Memory {
     /// Polls the policy until it has nothing more to say, and carries out what it decides, on the
     /// time of thread `t`.
     fn decide(&mut self, t: usize) -> Result<(), MemoryError> {
-        for _ in 0..MAX_POLLS {
+        for _ in 0..MOST_POLLS {
             let mut decisions = std::mem::take(&mut self.told.decisions);
             decisions.clear();
             let step = self.policy.poll(Ps(self.threads[t].now).ns(), &mut decisions);

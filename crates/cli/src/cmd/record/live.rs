@@ -24,7 +24,6 @@ use homenode_live::recording::Recording;
 use homenode_observed::Summary;
 use homenode_runtime::nodes::Nodes;
 use homenode_runtime::watch::Wanted;
-use homenode_wire::facts::Arming;
 use homenode_wire::live::Says;
 
 use super::super::summary::{Form, Summary as Report};
@@ -107,7 +106,7 @@ impl RecordArgs {
     /// A run that decides nothing.
     fn asked(&self, streams: PathBuf) -> RunOptions<'_> {
         RunOptions {
-            policy: RunPolicy { spec: "first-touch".into(), arming: Arming::Watch },
+            policy: RunPolicy::watching(),
             planned: None,
             source: self.source.unwrap_or(Wanted::Auto),
             pretend_nodes: self.pretend_nodes,

@@ -7,7 +7,7 @@
 
 /// Whether a plan serves a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fit {
+pub enum TeamFit {
     /// The plan was made for this number of threads.
     Same,
     /// The plan also holds for this number: each of this many nodes has the same share.
@@ -26,13 +26,13 @@ fn shares(threads: &[u16]) -> Option<Vec<(u16, usize)>> {
 }
 
 /// Whether a plan whose threads ran on the nodes `planned` serves a team of `threads`.
-pub fn fit(planned: &[u16], threads: usize) -> Fit {
+pub fn fit(planned: &[u16], threads: usize) -> TeamFit {
     if threads == planned.len() {
-        return Fit::Same;
+        return TeamFit::Same;
     }
     let dealt = shares(planned)
         .filter(|s| s.iter().all(|(_, n)| *n == s[0].1) && threads.is_multiple_of(s.len()) && threads > 0);
-    dealt.map_or(Fit::Refused, |s| Fit::Scaled(s.len()))
+    dealt.map_or(TeamFit::Refused, |s| TeamFit::Scaled(s.len()))
 }
 
 #[cfg(test)]
@@ -41,12 +41,12 @@ mod tests {
 
     #[test]
     fn equal_shares_scale_and_others_are_refused() {
-        assert_eq!(fit(&[0, 1], 2), Fit::Same);
-        assert_eq!([fit(&[0, 1], 4), fit(&[0, 0, 1, 1], 2)], [Fit::Scaled(2); 2]);
+        assert_eq!(fit(&[0, 1], 2), TeamFit::Same);
+        assert_eq!([fit(&[0, 1], 4), fit(&[0, 0, 1, 1], 2)], [TeamFit::Scaled(2); 2]);
         for (planned, threads) in
             [(&[0, 1][..], 3), (&[0, 0, 1], 6), (&[0, 1, 0, 1], 2), (&[0, 1], 0), (&[], 2)]
         {
-            assert_eq!(fit(planned, threads), Fit::Refused, "{planned:?} {threads}");
+            assert_eq!(fit(planned, threads), TeamFit::Refused, "{planned:?} {threads}");
         }
     }
 }

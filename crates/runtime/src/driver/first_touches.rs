@@ -19,11 +19,11 @@ const GAP: Ns = Ns(1_000_000);
 impl Driver {
     /// Begins to look at who touches pages first, for a recording.
     pub(super) fn begin_first_touches(&mut self) {
-        if self.stream.is_none() {
+        if self.recording.stream.is_none() {
             return;
         }
         match FirstTouches::open(self.settings.machine.cpu_nodes()) {
-            Ok(firsts) => self.firsts = Some(firsts),
+            Ok(firsts) => self.recording.firsts = Some(firsts),
             Err(e) => self.note(format!(
                 "the recording does not tell which thread touched a page first: {e} \
                  (kernel.perf_event_paranoid must be at most 2)"
@@ -33,23 +33,23 @@ impl Driver {
 
     /// Writes the first touches since the last look, if that is some time ago.
     pub(super) fn first_touches_in_time(&mut self, now: Ns) {
-        if self.firsts.as_ref().is_some_and(|f| now.0.saturating_sub(f.last().0) >= GAP.0) {
+        if self.recording.firsts.as_ref().is_some_and(|f| now.0.saturating_sub(f.last().0) >= GAP.0) {
             self.heavy(|d| d.first_touches());
         }
     }
 
     /// Writes the first touches since the last look.
     pub(super) fn first_touches(&mut self) {
-        let Some(firsts) = &mut self.firsts else { return };
-        let begin = (self.clocks.thread)();
-        let mut faults = std::mem::take(&mut self.faults);
+        let Some(firsts) = &mut self.recording.firsts else { return };
+        let begin = self.account.thread_time();
+        let mut faults = std::mem::take(&mut self.recording.faults);
         faults.clear();
         // The program's threads paid for the reports while they ran.
-        let paid = firsts.drain((self.clocks.wall)(), &mut |fault| faults.push(fault));
-        self.own += paid;
+        let paid = firsts.drain(self.account.now(), &mut |fault| faults.push(fault));
+        self.account.spent_by_program(paid);
         self.first_faults(&faults);
-        self.faults = faults;
-        self.recording += paid + ((self.clocks.thread)() - begin);
+        self.recording.faults = faults;
+        self.account.was_for_recording(paid + (self.account.thread_time() - begin));
     }
 
     /// Writes the first touches since the last look, and then tells the policy of all touches.
@@ -61,7 +61,7 @@ impl Driver {
     /// Writes those of these page faults that are first touches.
     pub fn first_faults(&mut self, faults: &[Fault]) {
         for fault in faults {
-            let Some(object) = self.objects.at(fault.address) else { continue };
+            let Some(object) = self.memory.objects.at(fault.address) else { continue };
             let start = object.whole_pages().start;
             let home = fault
                 .address
@@ -72,17 +72,17 @@ impl Driver {
                 continue;
             }
             let page = fault.address / PAGE - object.address / PAGE;
-            if let Some(stream) = &mut self.stream {
+            if let Some(stream) = &mut self.recording.stream {
                 stream.touched_first(object, u32::try_from(page).unwrap_or(u32::MAX), fault);
             }
         }
-        self.stream.iter_mut().for_each(Stream::end_first_touches);
+        self.recording.stream.iter_mut().for_each(Stream::end_first_touches);
     }
 
     /// The program ends.
     pub(super) fn end_first_touches(&mut self) {
         self.first_touches();
-        let Some(mut firsts) = self.firsts.take() else { return };
+        let Some(mut firsts) = self.recording.firsts.take() else { return };
         firsts.stop();
         firsts.missed().into_iter().for_each(|text| self.note(text));
     }

@@ -23,13 +23,10 @@
 
 use std::collections::BTreeMap;
 
-use homenode_model::{MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
+use homenode_model::{NodeId, Ns, PageNo, PageRange};
 use homenode_sys::HUGE;
 
-use super::arming::Wanted;
-use super::run::Driver;
 use super::waiting::{GAP, measured};
-use crate::guard::Verdict;
 use crate::watch::numbers::PAGE;
 
 /// Pages of a huge page.
@@ -40,12 +37,12 @@ const MOVE: Ns = Ns(4_000);
 const TURN: u64 = 8192;
 const FIRST: u64 = 512;
 
-/// Target nodes of pages, by runs.
+/// Target nodes of pages, by stretches of neighbours with one target.
 #[derive(Debug, Default)]
-pub(super) struct Runs(BTreeMap<u64, Run>);
+struct Targets(BTreeMap<u64, Stretch>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct Stretch {
     count: u64,
     to: NodeId,
     /// Whether the pages should move. If not, they stay on `to`, and count when the target of the
@@ -53,8 +50,8 @@ struct Run {
     goes: bool,
 }
 
-impl Runs {
-    pub fn is_empty(&self) -> bool {
+impl Targets {
+    fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -66,7 +63,7 @@ impl Runs {
             Some((first, run)) if first + run.count == page.0 && (run.to, run.goes) == (to, goes) => {
                 run.count += 1;
             }
-            _ => _ = self.0.insert(page.0, Run { count: 1, to, goes }),
+            _ => _ = self.0.insert(page.0, Stretch { count: 1, to, goes }),
         }
     }
 
@@ -76,7 +73,7 @@ impl Runs {
         if let Some((first, run)) = self.0.range_mut(..start).next_back()
             && first + run.count > start
         {
-            let rest = Run { count: first + run.count - start, ..*run };
+            let rest = Stretch { count: first + run.count - start, ..*run };
             run.count -= rest.count;
             self.0.insert(start, rest);
         }
@@ -85,7 +82,7 @@ impl Runs {
             self.0.remove(&first);
             let behind = (first + run.count).saturating_sub(end);
             if behind > 0 {
-                self.0.insert(end, Run { count: behind, ..run });
+                self.0.insert(end, Stretch { count: behind, ..run });
             }
             gone += if run.goes { run.count - behind } else { 0 };
         }
@@ -101,7 +98,7 @@ impl Runs {
             let count = run.count.min(n - list.len() as u64);
             list.extend((first..first + count).map(|page| (PageNo(page), run.to)));
             if count < run.count {
-                self.0.insert(first + count, Run { count: run.count - count, ..run });
+                self.0.insert(first + count, Stretch { count: run.count - count, ..run });
             }
         }
         list
@@ -115,11 +112,11 @@ impl Runs {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Later {
+pub struct Postponed {
     /// Pages that follow later.
-    runs: Runs,
+    runs: Targets,
     /// Pages that stay, as their policy was told. They are only counted; the policy decides again.
-    refused: Runs,
+    refused: Targets,
     looked: Ns,
     /// Time that moving has taken so far, and number of moved pages.
     took: (Ns, u64),
@@ -129,7 +126,7 @@ pub(super) struct Later {
     undone: Option<u64>,
 }
 
-impl Later {
+impl Postponed {
     /// Drops waiting moves of these pages: somebody else has decided on them. Returns how many.
     pub fn forget(&mut self, pages: PageRange) -> u64 {
         if self.runs.is_empty() && self.refused.is_empty() {
@@ -157,122 +154,55 @@ impl Later {
     pub const fn is_undoing(&self) -> bool {
         self.undone.is_some()
     }
-}
 
-impl Driver {
+    /// If pages go back: counts that this many more have gone back, and returns how many have.
+    pub fn went_back(&mut self, pages: u64) -> Option<u64> {
+        let undone = self.undone.as_mut()?;
+        *undone += pages;
+        Some(*undone)
+    }
+
     /// Whether it is time to look for room for waiting moves.
-    pub(super) fn is_move_due(&self, now: Ns) -> bool {
-        !self.later.runs.is_empty()
-            && now - self.later.looked >= GAP
-            && (self.stopped.is_none() || self.later.is_undoing())
+    pub fn is_due(&self, now: Ns) -> bool {
+        !self.runs.is_empty() && now - self.looked >= GAP
     }
 
-    /// Moves waiting pages, as far as the budget has room. Returns how many moved.
-    pub(super) fn move_later(&mut self) -> u64 {
-        self.later.looked = (self.clocks.wall)();
-        let mut moved = 0;
-        loop {
-            let room = self.turn();
-            // Takes the rest of a huge page that begins within the turn, too.
-            let moves = if room > 0 { self.later.runs.take(room + WHOLE) } else { Vec::new() };
-            if moves.is_empty() {
-                return moved;
-            }
-            let wanted: Vec<Wanted> =
-                moves.into_iter().map(|(page, to)| Wanted { page, to, told: false }).collect();
-            let n = wanted.len();
-            let (now, waits) = self.move_in_turns(wanted);
-            moved += now;
-            if waits == n {
-                return moved;
-            }
-        }
+    /// Somebody looks for room now.
+    pub const fn looks(&mut self, now: Ns) {
+        self.looked = now;
     }
 
-    /// Moves pages in turns, as far as the budget has room. The others wait, or their policy is
-    /// told that they stay. Returns how many moved, and how many wait.
-    pub(super) fn move_in_turns(&mut self, mut moves: Vec<Wanted>) -> (u64, usize) {
-        let mut room = self.turn();
-        if (moves.len() as u64) > room && room > 0 {
-            // Huge pages move whole, so all wanted pages of one have the same turn.
-            moves.sort_by_cached_key(|m| self.objects.numbers().address(m.page));
-        }
-        let (mut moved, mut rest) = (0, &moves[..]);
-        loop {
-            let (now, waits) = rest.split_at(self.whole_units(rest, room));
-            if now.is_empty() {
-                break;
-            }
-            moved += self.move_now(now);
-            rest = waits;
-            room = self.turn();
-        }
-        rest.iter().for_each(|m| self.put_off(m));
-        self.note_undone(moved);
-        (moved, rest.len())
+    /// Removes and returns the pages of a turn of `room` pages, and the rest of a huge page that
+    /// begins within it.
+    pub fn take_turn(&mut self, room: u64) -> Vec<(PageNo, NodeId)> {
+        if room > 0 { self.runs.take(room + WHOLE) } else { Vec::new() }
     }
 
-    /// If pages go back, counts that `moved` more have gone back.
-    pub(super) fn note_undone(&mut self, moved: u64) {
-        let Some(undone) = &mut self.later.undone else { return };
-        *undone += moved;
-        let why = match self.hold.verdict() {
-            Verdict::NoGain => "made no difference",
-            _ => "made it worse",
-        };
-        self.stopped = Some(format!("moving {why} (presence samples); {undone} pages were moved back"));
-    }
-
-    /// Pages of the next turn; 0 if there is no room.
-    fn turn(&self) -> u64 {
-        let took = self.later.took;
-        let (price, most) = match measured(took) {
+    /// The price of moving a page, and the most pages of a turn at this price.
+    pub fn price(&self) -> (Ns, u64) {
+        match measured(self.took) {
             Some(price) => (price, TURN),
             // A few pages say little about the price, except that it may be high.
-            None => (MOVE.max(Ns(took.0.0 / took.1.max(1))), FIRST),
-        };
-        self.room_at(price, price).min(most)
-    }
-
-    /// How many of `moves` make a turn of at most `room` pages that ends with a whole huge page.
-    fn whole_units(&self, moves: &[Wanted], room: u64) -> usize {
-        let n = room.min(moves.len() as u64) as usize;
-        let unit = |m: &Wanted| self.objects.numbers().address(m.page).map(|a| a / HUGE);
-        match (n.checked_sub(1).map(|last| unit(&moves[last])), moves.get(n).map(unit)) {
-            (Some(last), Some(next)) if last == next => {
-                moves[..n].iter().rposition(|m| unit(m) != last).map_or(0, |i| i + 1)
-            }
-            _ => n,
+            None => (MOVE.max(Ns(self.took.0.0 / self.took.1.max(1))), FIRST),
         }
     }
 
-    fn move_now(&mut self, moves: &[Wanted]) -> u64 {
-        let begin = (self.clocks.thread)();
-        let moved = self.move_pages(moves);
-        self.later.took.0 += (self.clocks.thread)() - begin;
-        self.later.took.1 += moves.len() as u64;
-        moved
+    /// Moving this many pages took this time.
+    pub fn took(&mut self, time: Ns, pages: u64) {
+        self.took.0 += time;
+        self.took.1 += pages;
     }
 
-    /// Puts a move off for lack of room.
-    fn put_off(&mut self, m: &Wanted) {
-        let address = self.objects.numbers().address(m.page);
-        let home = address.and_then(|a| self.objects.get(a)?.home(m.page));
-        let runs = if m.told { &mut self.later.refused } else { &mut self.later.runs };
-        runs.add(m.page, m.to, home != Some(m.to));
-        if m.told {
-            let result = MoveResult::Busy;
-            self.policy.outcome(&MoveOutcome { page: m.page, to: m.to, result, cost: Ns::ZERO });
-        }
+    /// Puts off the move of a page that is at `home`. `told`: the policy was told that the page
+    /// stays. It decides again, so the move is only counted.
+    pub fn put_off(&mut self, page: PageNo, to: NodeId, home: Option<NodeId>, told: bool) {
+        let runs = if told { &mut self.refused } else { &mut self.runs };
+        runs.add(page, to, home != Some(to));
     }
 
-    /// Pages that the budget had no room to move; the verb for the report; whether the budget is
-    /// the only reason.
-    pub(super) fn not_moved(&self) -> (u64, &'static str, bool) {
-        let Later { runs, refused, missed, .. } = &self.later;
-        let back = self.later.is_undoing();
-        let what = if back { "moved back" } else { "moved" };
-        (runs.pages() + refused.pages() + missed, what, back || self.stopped.is_none())
+    /// Pages that the budget had no room to move.
+    pub fn left_out(&self) -> u64 {
+        self.runs.pages() + self.refused.pages() + self.missed
     }
 }
 
@@ -286,7 +216,7 @@ mod tests {
 
     #[test]
     fn runs_are_joined_cut_and_taken_in_order() {
-        let mut runs = Runs::default();
+        let mut runs = Targets::default();
         (0..10).for_each(|p| runs.add(PageNo(p), NodeId(1), true));
         (10..12).for_each(|p| runs.add(PageNo(p), NodeId(0), false));
         assert_eq!((runs.0.len(), runs.pages()), (2, 10));
@@ -299,5 +229,37 @@ mod tests {
         assert_eq!(taken, [(0, 1), (1, 1), (2, 1), (5, 2), (6, 1)]);
         assert_eq!(runs.take(9).len(), 2);
         assert!(runs.is_empty() && runs.remove(pages(0, 100)) == 0);
+    }
+
+    #[test]
+    fn a_page_that_is_at_its_target_or_was_decided_on_is_not_left_out() {
+        let mut p = Postponed::default();
+        (0..8).for_each(|i| p.put_off(PageNo(i), NodeId(1), Some(NodeId(u16::from(i < 2))), i >= 6));
+        assert_eq!((p.left_out(), p.is_due(GAP), p.is_due(GAP - Ns(1))), (6, true, false));
+        assert_eq!(p.forget(pages(4, 3)), 3);
+        p.dies(pages(0, 100));
+        assert_eq!((p.left_out(), p.is_due(GAP)), (3, false), "they were never moved");
+    }
+
+    #[test]
+    fn going_back_drops_what_waits_and_keeps_the_price() {
+        let mut p = Postponed::default();
+        p.took(Ns(9 * 8192), 8192);
+        p.put_off(PageNo(1), NodeId(1), None, false);
+        assert_eq!((p.went_back(1), p.is_undoing()), (None, false));
+        p.undo();
+        assert_eq!((p.went_back(3), p.went_back(4), p.is_undone()), (Some(3), Some(7), true));
+        assert_eq!((p.price(), p.left_out(), p.take_turn(8).len()), ((Ns(9), TURN), 0, 0));
+        p.put_off(PageNo(1), NodeId(0), None, false);
+        assert!(!p.is_undone() && p.take_turn(0).is_empty() && p.take_turn(1) == [(PageNo(1), NodeId(0))]);
+    }
+
+    #[test]
+    fn the_first_pages_can_only_raise_the_price() {
+        let mut p = Postponed::default();
+        p.took(Ns(10), 10);
+        assert_eq!(p.price(), (MOVE, FIRST));
+        p.took(Ns(1_000_000), 10);
+        assert_eq!(p.price(), (Ns(1_000_010 / 20), FIRST));
     }
 }

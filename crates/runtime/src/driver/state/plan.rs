@@ -1,10 +1,10 @@
-//! Follows a plan from an earlier run: pages go to their homes when their object is allocated. At
-//! the end it checks where they are.
+//! A plan from an earlier run: which allocation of this run is which object of the plan, where its
+//! pages should be, and how far that has been carried out.
 //!
 //! # Approach
 //!
 //! The launcher has worked out which addresses of the program's file belong to which line of the
-//! source. Here an allocation is recognised by its return addresses ([`Table::find`]). On real
+//! source. Here an allocation is recognised by its return addresses ([`PlanTable::born`]). On real
 //! nodes its memory gets the planned policies at once (`mbind`), so the first touch brings each
 //! page home and nothing has to move. Other pages move at the start of a parallel region: memory
 //! that the allocator had used before, static variables, objects with too many ranges for a mapping
@@ -17,12 +17,11 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
-use homenode_model::{NodeId, PageRange};
+use homenode_model::NodeId;
 use homenode_wire::facts::Progress;
 use homenode_wire::plan::{self, How, Plan};
 
-use super::fit::{Fit, fit};
-use super::run::Driver;
+use super::team_size::{TeamFit, fit};
 use crate::watch::numbers::PAGE;
 use crate::watch::{Object, Origin};
 
@@ -40,8 +39,9 @@ const READ_BACK: u32 = 64;
 /// A range of an object: offset of the first byte, offset past the last, node.
 type Home = (u64, u64, NodeId);
 
+/// An object of the plan.
 #[derive(Clone, Debug)]
-struct Planned {
+pub struct PlannedObject {
     how: How,
     bytes: u64,
     homes: Vec<Home>,
@@ -66,9 +66,9 @@ struct Living {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct PlanTable {
     sites: Vec<Site>,
-    objects: Vec<Planned>,
+    objects: Vec<PlannedObject>,
     living: Vec<Living>,
     sizes: std::collections::BTreeMap<u64, u32>,
     progress: Progress,
@@ -88,7 +88,7 @@ fn at(base: u64, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     ranges.iter().map(|r| base.saturating_add(r.start)..base.saturating_add(r.end)).collect()
 }
 
-impl Table {
+impl PlanTable {
     /// Reads the launcher's plan. `base` returns the load address of a file.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl Table {
                 }
                 homes.push((home.offset.0, (home.offset + home.bytes).0, home.node));
             }
-            table.objects.push(Planned { how: object.how, bytes: object.bytes.0, homes, read_back: 0 });
+            table.objects.push(PlannedObject { how: object.how, bytes: object.bytes.0, homes, read_back: 0 });
         }
         table.progress.planned = table.objects.len() as u64;
         Ok(table)
@@ -161,8 +161,8 @@ impl Table {
             let instance = *seen;
             *seen += 1;
             let number: u32 = number;
-            let of_site = |o: &&Planned| matches!(o.how, How::Site { site, .. } if site == number);
-            let fits = |o: &Planned| matches!(o.how, How::Site { site, first, count } if site == number && instance >= first && instance - first < count);
+            let of_site = |o: &&PlannedObject| matches!(o.how, How::Site { site, .. } if site == number);
+            let fits = |o: &PlannedObject| matches!(o.how, How::Site { site, first, count } if site == number && instance >= first && instance - first < count);
             let known = self.objects.iter().position(|o| fits(o) && o.bytes == bytes);
             // More objects than in the recording: they count as the last one.
             let last = || self.objects.iter().rposition(|o| of_site(&o) && o.bytes == bytes);
@@ -171,7 +171,7 @@ impl Table {
             self.progress.other_size += u64::from(found.is_none());
             return found;
         }
-        let fits = |o: &Planned| {
+        let fits = |o: &PlannedObject| {
             o.bytes == bytes
                 && matches!(o.how, How::Size { first, count } if this >= first && this - first < count)
         };
@@ -189,8 +189,99 @@ impl Table {
         self.other_team.as_deref().map(|text| (text, self.over))
     }
 
+    /// Whether the size of the program's first team is still unknown.
+    pub const fn asks_for_team(&self) -> bool {
+        self.threads.is_some()
+    }
+
+    /// The program is about to start a team of this many threads. If the plan does not hold for it,
+    /// the plan places nothing more. Returns the planned objects whose memory has policies that
+    /// must go then.
+    pub fn team(&mut self, threads: usize) -> Vec<usize> {
+        let before = self.over;
+        self.first_team(threads);
+        let gives_up = self.over && !before && self.progress.policies > 0;
+        self.living().filter(|_| gives_up).collect()
+    }
+
+    /// Addresses of the planned objects that are alive.
+    pub fn living(&self) -> impl Iterator<Item = usize> {
+        self.living.iter().map(|l| l.address)
+    }
+
+    /// An object was allocated. If it is planned, returns the ranges of its memory that should get
+    /// policies, with their nodes: none if there are too many.
+    pub fn born(&mut self, object: &Object) -> Vec<(Range<usize>, NodeId)> {
+        if self.over {
+            return Vec::new();
+        }
+        let Some(planned) = self.find(&object.origin, object.bytes as u64) else { return Vec::new() };
+        let address = object.address;
+        self.progress.met += 1;
+        self.living.retain(|l| l.address != address);
+        self.living.push(Living { address, planned, looks: 0 });
+        let stretches = self.objects[planned].stretches(object);
+        let room = self.progress.policies as usize + stretches.len() <= ALL_STRETCHES;
+        if stretches.len() <= STRETCHES && room { stretches } else { Vec::new() }
+    }
+
+    /// A range of memory has got its policy.
+    pub const fn has_policy(&mut self) {
+        self.progress.policies += 1;
+    }
+
+    /// Memory got no policy, for this reason.
+    pub fn refuse(&mut self, why: String) {
+        self.refused.get_or_insert(why);
+    }
+
+    /// A region begins: the objects that are to be looked at, each with its number in the plan.
+    pub fn look(&mut self) -> Vec<(usize, usize)> {
+        if self.over {
+            return Vec::new();
+        }
+        let due = self.living.iter_mut().filter(|l| l.looks < LOOKS);
+        due.map(|l| {
+            l.looks += 1;
+            (l.address, l.planned)
+        })
+        .collect()
+    }
+
+    /// All pages of the object are where they should be. It needs no further look.
+    pub fn is_home(&mut self, address: usize) {
+        self.living.iter_mut().filter(|l| l.address == address).for_each(|l| l.looks = LOOKS);
+    }
+
+    /// The object with this number in the plan.
+    pub fn planned(&self, number: usize) -> &PlannedObject {
+        &self.objects[number]
+    }
+
+    /// An object dies, or the program ends. Returns its number in the plan if its pages should be
+    /// read back.
+    pub fn dies(&mut self, address: usize) -> Option<usize> {
+        let i = self.living.iter().position(|l| l.address == address)?;
+        let number = self.living.swap_remove(i).planned;
+        let planned = &mut self.objects[number];
+        planned.read_back += 1;
+        (planned.read_back <= READ_BACK).then_some(number)
+    }
+
+    /// Counts a page that was read back: its home and its planned home. Pages without a home were
+    /// never touched.
+    pub fn read_back(&mut self, home: Option<NodeId>, planned: NodeId) {
+        match home {
+            Some(home) => {
+                self.progress.pages += 1;
+                self.progress.at_home += u64::from(home == planned);
+            }
+            None => self.progress.untouched += 1,
+        }
+    }
+
     /// The program starts its first team of more than one thread, with this many.
-    fn team(&mut self, threads: usize) {
+    fn first_team(&mut self, threads: usize) {
         if threads < 2 {
             return;
         }
@@ -201,11 +292,11 @@ impl Table {
         let planned = nodes.len();
         let is = format!("the plan is for {planned} threads, and the program's first team has {threads}");
         self.other_team = Some(match fit(&nodes, threads) {
-            Fit::Same => return,
-            Fit::Scaled(n) => format!(
+            TeamFit::Same => return,
+            TeamFit::Scaled(n) => format!(
                 "{is}: scaled, for each of {n} nodes has the same share of them (that holds for static schedules)"
             ),
-            Fit::Refused => {
+            TeamFit::Refused => {
                 self.over = true;
                 format!("{is}: refused from that region on, nothing more is placed by it")
             }
@@ -218,10 +309,10 @@ impl Table {
     }
 }
 
-impl Planned {
+impl PlannedObject {
     /// The planned home of the page at `address` of an object that begins at `start`: that of the
     /// byte in the middle of the page.
-    fn home(&self, start: usize, address: usize) -> Option<NodeId> {
+    pub fn home(&self, start: usize, address: usize) -> Option<NodeId> {
         let middle = (address + PAGE / 2).checked_sub(start)? as u64;
         let i = self.homes.partition_point(|h| h.0 <= middle).checked_sub(1)?;
         (middle < self.homes[i].1).then_some(self.homes[i].2)
@@ -238,178 +329,6 @@ impl Planned {
             }
         }
         all
-    }
-}
-
-impl Driver {
-    /// Sets the plan that objects follow from now on.
-    pub fn follow(&mut self, table: Table) {
-        self.plan = Some(table);
-    }
-
-    /// Whether the size of the program's first team is still unknown.
-    pub fn asks_for_team(&self) -> bool {
-        self.plan.as_ref().is_some_and(|t| t.threads.is_some())
-    }
-
-    /// The program is about to start a team of this many threads. If the plan does not hold for it,
-    /// the driver places nothing more by the plan. Untouched memory then gets its pages as without
-    /// a plan.
-    pub fn team(&mut self, threads: usize) {
-        let Some(mut table) = self.plan.take() else { return };
-        let before = table.over;
-        table.team(threads);
-        if table.over && !before && table.progress.policies > 0 {
-            for living in &table.living {
-                if let Some(whole) = self.objects.at(living.address).map(|o| o.whole_pages()) {
-                    let _ = self.mover.prefer(whole.start, whole.len(), None);
-                }
-            }
-        }
-        self.plan = Some(table);
-    }
-
-    /// The plan, with its progress.
-    pub fn plan(&self) -> Option<&Table> {
-        self.plan.as_ref()
-    }
-
-    /// An object was allocated. If it is planned, its memory gets its policies.
-    pub(super) fn plan_born(&mut self, address: usize) {
-        let Some(mut table) = self.plan.take() else { return };
-        if !table.over
-            && let Some(object) = self.objects.at(address).map(|o| o.clone())
-            && let Some(planned) = table.find(&object.origin, object.bytes as u64)
-        {
-            table.progress.met += 1;
-            table.living.retain(|l| l.address != address);
-            table.living.push(Living { address, planned, looks: 0 });
-            let stretches = table.objects[planned].stretches(&object);
-            let room = table.progress.policies as usize + stretches.len() <= ALL_STRETCHES;
-            if stretches.len() <= STRETCHES && room {
-                for (range, node) in stretches {
-                    match self.mover.prefer(range.start, range.len(), Some(node)) {
-                        Ok(true) => table.progress.policies += 1,
-                        Ok(false) => break,
-                        Err(why) => {
-                            table.refused.get_or_insert(why);
-                            break;
-                        }
-                    }
-                }
-            }
-        }
-        self.plan = Some(table);
-    }
-
-    /// A region begins: pages that are not at their planned homes go there.
-    pub(super) fn plan_region(&mut self) {
-        let Some(mut table) = self.plan.take() else { return };
-        for i in 0..if table.over { 0 } else { table.living.len() } {
-            let living = &mut table.living[i];
-            if living.looks >= LOOKS {
-                continue;
-            }
-            living.looks += 1;
-            let (address, planned) = (living.address, &table.objects[living.planned]);
-            let Some(object) = self.objects.at(address).map(|o| o.clone()) else { continue };
-            let wrong = self.elsewhere(planned, &object);
-            // All pages are where they should be. This does not change any more.
-            if wrong.is_empty() && self.is_there(&object) {
-                table.living[i].looks = LOOKS;
-            }
-            self.move_ranges(wrong);
-        }
-        self.plan = Some(table);
-    }
-
-    fn is_there(&mut self, object: &Object) -> bool {
-        let mut homes = Vec::new();
-        let pages = object.whole_pages();
-        self.mover.homes(
-            pages.end.saturating_sub(PAGE).max(pages.start),
-            usize::from(!pages.is_empty()),
-            None,
-            &mut homes,
-        );
-        homes.iter().all(Option::is_some)
-    }
-
-    /// Ranges of pages that are not at their planned homes, with these homes.
-    fn elsewhere(&mut self, planned: &Planned, object: &Object) -> Vec<(PageRange, NodeId)> {
-        let mut wrong: Vec<(PageRange, NodeId)> = Vec::new();
-        self.each_planned(planned, object, |page, at, wanted| {
-            if at.is_some_and(|at| at != wanted) {
-                match wrong.last_mut() {
-                    Some((r, node)) if *node == wanted && r.first.0 + r.count == page => r.count += 1,
-                    _ => wrong.push((PageRange { first: homenode_model::PageNo(page), count: 1 }, wanted)),
-                }
-            }
-        });
-        wrong
-    }
-
-    /// Calls back for each page with a planned home: its number, its node, its planned node.
-    fn each_planned(
-        &mut self,
-        planned: &Planned,
-        object: &Object,
-        mut tell: impl FnMut(u64, Option<NodeId>, NodeId),
-    ) {
-        /// Pages asked for in one call.
-        const ASK: u64 = 4096;
-        let start = object.whole_pages().start;
-        let mut homes = Vec::with_capacity(ASK as usize);
-        let mut done = 0;
-        while done < object.pages.count {
-            let n = (object.pages.count - done).min(ASK);
-            homes.clear();
-            self.mover.homes(start + done as usize * PAGE, n as usize, None, &mut homes);
-            for (i, at) in (done..done + n).zip(&homes) {
-                if let Some(wanted) = planned.home(object.address, start + i as usize * PAGE) {
-                    tell(object.pages.first.0 + i, *at, wanted);
-                }
-            }
-            done += n;
-        }
-    }
-
-    /// An object is about to die, or the program ends: checks where its pages are.
-    pub(super) fn plan_dies(&mut self, address: usize) {
-        let Some(mut table) = self.plan.take() else { return };
-        if let Some(i) = table.living.iter().position(|l| l.address == address) {
-            let living = table.living.swap_remove(i);
-            let planned = &mut table.objects[living.planned];
-            planned.read_back += 1;
-            if planned.read_back <= READ_BACK
-                && let Some(object) = self.objects.at(address).map(|o| o.clone())
-            {
-                let mut p = table.progress;
-                let planned = &table.objects[living.planned];
-                self.each_planned(planned, &object, |_, at, wanted| match at {
-                    Some(at) => {
-                        p.pages += 1;
-                        p.at_home += u64::from(at == wanted);
-                    }
-                    None => p.untouched += 1,
-                });
-                table.progress = p;
-                // The next owner of the memory must not inherit the policies.
-                let whole = object.whole_pages();
-                if p.policies > 0 {
-                    let _ = self.mover.prefer(whole.start, whole.len(), None);
-                }
-            }
-        }
-        self.plan = Some(table);
-    }
-
-    /// The program ends.
-    pub(super) fn plan_end(&mut self) {
-        let living: Vec<usize> = self.plan.iter().flat_map(|t| &t.living).map(|l| l.address).collect();
-        for address in living {
-            self.plan_dies(address);
-        }
     }
 }
 
@@ -447,8 +366,8 @@ mod tests {
         }
     }
 
-    fn table() -> Table {
-        Table::of(plan(), 2, |path| (path == "/app").then_some(0x1000)).unwrap()
+    fn table() -> PlanTable {
+        PlanTable::of(plan(), 2, |path| (path == "/app").then_some(0x1000)).unwrap()
     }
 
     fn allocated(frames: &[u64]) -> Origin {
@@ -475,8 +394,8 @@ mod tests {
     fn the_first_team_of_several_threads_is_compared() {
         let of = |teams: &[usize]| {
             let plan = Plan { threads: 2, nodes: vec![NodeId(0), NodeId(1)], ..plan() };
-            let mut t = Table::of(plan, 2, |_| Some(0)).unwrap();
-            teams.iter().for_each(|n| t.team(*n));
+            let mut t = PlanTable::of(plan, 2, |_| Some(0)).unwrap();
+            teams.iter().for_each(|n| _ = t.team(*n));
             t.other_team().map(|(text, over)| (text.to_owned(), over))
         };
         assert_eq!(of(&[]), None);
@@ -488,6 +407,45 @@ mod tests {
         );
         let (text, over) = of(&[3, 2]).unwrap();
         assert!(text.contains("has 3: refused") && over, "{text}");
+    }
+
+    fn object(address: usize, frames: &[u64]) -> crate::watch::Objects {
+        let mut objects = crate::watch::Objects::default();
+        objects.born(address, 65536, allocated(frames));
+        objects
+    }
+
+    #[test]
+    fn an_object_gets_policies_is_looked_at_some_times_and_is_read_back() {
+        let mut t = table();
+        let (at, half) = (0x20_0000, 0x8000);
+        let objects = object(at, &[0x1105, 0x1208]);
+        let object = objects.get(at).unwrap();
+        let ranges = [(at..at + half, NodeId(0)), (at + half..at + 2 * half, NodeId(1))];
+        assert_eq!(t.born(object), ranges);
+        ranges.iter().for_each(|_| t.has_policy());
+        assert_eq!([(); 6].map(|()| t.look().len()), [1, 1, 1, 1, 0, 0]);
+        assert_eq!(t.born(object), ranges, "born again at the same place");
+        assert_eq!(t.look(), [(at, 0)]);
+        t.is_home(at);
+        assert_eq!((t.look(), t.living().collect::<Vec<_>>()), (vec![], vec![at]));
+        assert_eq!((t.dies(at), t.dies(at), t.dies(at + PAGE)), (Some(0), None, None));
+        for home in [Some(0), Some(1), None] {
+            t.read_back(home.map(NodeId), NodeId(0));
+        }
+        let p = t.progress();
+        assert_eq!((p.met, p.policies, p.pages, p.at_home, p.untouched), (2, 2, 2, 1, 1));
+    }
+
+    #[test]
+    fn a_plan_that_does_not_hold_gives_its_policies_back_once() {
+        let plan = Plan { threads: 2, nodes: vec![NodeId(0), NodeId(1)], ..plan() };
+        let mut t = PlanTable::of(plan, 2, |_| Some(0x1000)).unwrap();
+        let objects = object(0x20_0000, &[0x1105, 0x1208]);
+        t.born(objects.get(0x20_0000).unwrap()).iter().for_each(|_| t.has_policy());
+        assert!(t.asks_for_team() && t.team(1).is_empty() && t.asks_for_team());
+        assert_eq!((t.team(3), t.team(3), t.asks_for_team()), (vec![0x20_0000], vec![], false));
+        assert_eq!((t.look(), t.born(objects.get(0x20_0000).unwrap())), (vec![], vec![]));
     }
 
     #[test]
@@ -509,12 +467,12 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_no_table() {
-        let error = |plan, nodes| Table::of(plan, nodes, |_| Some(0)).unwrap_err();
+        let error = |plan, nodes| PlanTable::of(plan, nodes, |_| Some(0)).unwrap_err();
         assert!(error(plan(), 1).contains("no node 1"), "{}", error(plan(), 1));
         let mut other = plan();
         other.sites.pop();
         assert!(error(other.clone(), 2).contains("no place 1"), "{}", error(other, 2));
-        let mut elsewhere = Table::of(plan(), 2, |_| None).unwrap();
+        let mut elsewhere = PlanTable::of(plan(), 2, |_| None).unwrap();
         assert_eq!(elsewhere.find(&allocated(&[0x1105, 0x1208]), 65536), None, "its file is not loaded");
     }
 }

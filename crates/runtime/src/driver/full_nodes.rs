@@ -17,7 +17,7 @@ const MANY: u32 = 10;
 
 /// What the checks found, by the node that pages were brought to.
 #[derive(Clone, Debug, Default)]
-pub struct Room {
+pub struct FullNodes {
     looks: BTreeMap<NodeId, Looks>,
     /// Nodes without memory for this process, as outside of its cpuset. Pages brought there lie
     /// elsewhere although the node is not full.
@@ -32,7 +32,7 @@ struct Looks {
     refused: u64,
 }
 
-impl Room {
+impl FullNodes {
     /// Nothing checked yet.
     pub fn new(without: Vec<NodeId>) -> Self {
         Self { looks: BTreeMap::new(), without }
@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn a_node_without_room_is_told_once_enough_has_been_seen() {
-        let mut room = Room::default();
-        let texts = |room: &Room| room.texts().collect::<Vec<_>>();
+        let mut room = FullNodes::default();
+        let texts = |room: &FullNodes| room.texts().collect::<Vec<_>>();
         for _ in 0..ENOUGH - 1 {
             room.looked(NodeId(2), NodeId(1));
         }
@@ -94,12 +94,12 @@ mod tests {
                  'numastat -m' shows what takes it, fewer threads or larger nodes help"
             ]
         );
-        let mut room = Room::default();
+        let mut room = FullNodes::default();
         for i in 0..100 {
             room.looked(NodeId(1), NodeId(u16::from(i > 5)));
         }
         assert!(texts(&room).is_empty(), "six of a hundred");
-        let mut outside = Room::new(vec![NodeId(2)]);
+        let mut outside = FullNodes::new(vec![NodeId(2)]);
         (0..100).for_each(|_| outside.looked(NodeId(2), NodeId(1)));
         assert!(texts(&outside).is_empty(), "there is none to be full");
         room.refused(NodeId(0));
