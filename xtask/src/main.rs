@@ -52,7 +52,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "dist",
-        args: "[--check | --built FOLDER | --only-check | --linker]",
+        args: "[--check [PART]… | --only-check [PART]… | --built FOLDER | --source | --linker]",
         about: "tarballs, Debian package and wheel in target/dist; --check installs each in a clean root",
         run: dist::run,
     },
