@@ -253,11 +253,6 @@ fn from_source(folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// What makes the build of the source four times cheaper: what is checked is whether all crates are
-/// there, and whether the documented command builds them.
-const CHEAP: [(&str, &str); 2] =
-    [("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"), ("CARGO_PROFILE_RELEASE_DEBUG", "0")];
-
 /// The source tarball, unpacked and built without network; its folder.
 fn built_source(folder: &Path) -> Result<PathBuf, String> {
     let version = version()?;
@@ -276,7 +271,7 @@ fn built_source(folder: &Path) -> Result<PathBuf, String> {
     } else {
         cargo
     };
-    build.current_dir(&tree).args(recipes::BUILD).arg("--quiet").envs(CHEAP);
+    build.current_dir(&tree).args(recipes::BUILD).arg("--quiet").envs(recipes::CHEAP);
     build.env("CARGO_HOME", folder.join("cargo-home")).env_remove("CARGO_TARGET_DIR");
     must(&mut build)?;
     Ok(tree)

@@ -15,6 +15,11 @@ use crate::testing;
 pub const BUILD: &[&str] =
     &["build", "--release", "--offline", "--locked", "--workspace", "--exclude", "xtask"];
 
+/// What makes that build four times cheaper in the check: what is checked is whether all crates are
+/// there, and whether the documented command builds them.
+pub const CHEAP: [(&str, &str); 2] =
+    [("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"), ("CARGO_PROFILE_RELEASE_DEBUG", "0")];
+
 /// The tools. Other versions are another environment.
 const TOOLS: &[&str] = &[
     "py-rattler-build==0.73.0",
@@ -60,5 +65,6 @@ pub fn all(folder: &Path, tree: &Path) -> Outcome {
     let mut easybuild = tool(&python, "python");
     easybuild.arg("packaging/easybuild/check.py");
     easybuild.arg(recipes.join(format!("easybuild/homenode-{}.eb", version()?)));
-    must(easybuild.arg(tree).arg(folder.join("easybuild")).env("HOME", folder))
+    // Other settings would be another build.
+    must(easybuild.arg(tree).arg(folder.join("easybuild")).envs(CHEAP))
 }
