@@ -10,6 +10,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`base`] | folders and files of the results |
 //! | [`glibc`] | a linker for binaries that run with an old glibc |
 //! | [`stage`] | the folder that binaries are packed from |
 //! | [`needs`] | which glibc and which libraries binaries need |
@@ -17,51 +18,46 @@
 //! | [`deb`] | the Debian package |
 //! | [`check`] | installs each on this machine and runs it |
 //! | [`roots`] | installs each in clean roots of other distributions and runs it there |
+//! | [`bare`] | the tarball where a compiler, hwloc, or glibc is missing |
+//! | [`containers`] | the steps of the container images, in clean roots |
+//! | [`recipes`] | the recipes of conda and EasyBuild, by rattler-build and EasyBuild |
 
+mod bare;
+mod base;
 mod check;
+mod containers;
 mod deb;
 mod glibc;
 mod needs;
+mod recipes;
 mod roots;
 mod source;
 mod stage;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-use crate::process::{cargo, program, read, run as must};
-use crate::{Outcome, root};
+use base::{Outcome, cargo, files, fresh, must, out, pack, program, size, version};
 
 /// Largest binary tarball, in bytes.
 const LARGEST: u64 = 30 << 20;
-
-/// The folder of the results.
-fn out() -> PathBuf {
-    root().join("target/dist")
-}
-
-/// The workspace's version.
-fn version() -> Result<String, String> {
-    let text = text_of(&root().join("Cargo.toml"))?;
-    let package = text.split("[workspace.package]").nth(1).unwrap_or_default();
-    let line = package.lines().find_map(|l| l.strip_prefix("version = \""));
-    Ok(line.and_then(|l| l.strip_suffix('"')).ok_or("Cargo.toml names no version")?.to_owned())
-}
 
 /// What `dist` takes.
 #[derive(clap::Args, Clone, Debug)]
 #[group(multiple = false)]
 pub struct DistArgs {
-    /// Make everything, and install each in a clean root
-    #[arg(long)]
-    check: bool,
+    /// Make everything, and check these parts of it in clean roots; all parts if none is named
+    #[arg(long, value_name = "PART", num_args = 0..)]
+    check: Option<Vec<String>>,
+    /// Check these parts of what was made before
+    #[arg(long, value_name = "PART", num_args = 0..)]
+    only_check: Option<Vec<String>>,
     /// Take the programs from this folder instead of building them
     #[arg(long, value_name = "FOLDER")]
     built: Option<String>,
-    /// Install what was made before in a clean root
+    /// Make the source tarball and the recipes alone
     #[arg(long)]
-    only_check: bool,
+    source: bool,
     /// Print the linker for programs that run with an old glibc
     #[arg(long)]
     linker: bool,
@@ -69,10 +65,12 @@ pub struct DistArgs {
 
 /// Makes and checks.
 pub fn run(args: &DistArgs) -> Outcome {
-    if args.check {
-        test()
-    } else if args.only_check {
-        check::all()
+    if let Some(parts) = &args.check {
+        check::known(parts).and_then(|()| make(None)).and_then(|()| check::some(parts))
+    } else if let Some(parts) = &args.only_check {
+        check::some(parts)
+    } else if args.source {
+        fs::create_dir_all(out()).map_err(|e| e.to_string()).and_then(|()| source::make(&version()?))
     } else if args.linker {
         glibc::linker().map(|path| println!("{}", path.display()))
     } else {
@@ -82,7 +80,7 @@ pub fn run(args: &DistArgs) -> Outcome {
 
 /// What `ci --long` does: makes everything and tries it.
 pub fn test() -> Outcome {
-    make(None).and_then(|()| check::all())
+    make(None).and_then(|()| check::some(&[]))
 }
 
 /// The target triple of the build.
@@ -128,69 +126,4 @@ fn make(built: Option<&str>) -> Outcome {
         return Err(format!("{} is larger than {} MiB", tarball.display(), LARGEST >> 20));
     }
     Ok(())
-}
-
-/// A folder as the tarball `file`, below the folder `top`. Its bytes depend on the files' content
-/// alone.
-fn pack(folder: &Path, top: &str, file: &str) -> Result<PathBuf, String> {
-    let path = out().join(format!("{file}.tar.xz"));
-    let mut tar = tar(folder, top, &path);
-    must(tar.env("XZ_OPT", "-6 -T0").arg("--xz").arg("."))?;
-    Ok(path)
-}
-
-fn tar(folder: &Path, name: &str, path: &Path) -> Command {
-    let mut tar = program("tar");
-    tar.arg("--create").arg("--file").arg(path).arg("--directory").arg(folder);
-    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);
-    // Links keep their targets.
-    tar.arg(format!("--transform=flags=r;s,^[.],{name},"));
-    tar
-}
-
-fn text_of(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
-}
-
-fn write(path: &Path, text: impl AsRef<[u8]>) -> Outcome {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    }
-    fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
-}
-
-fn fresh(folder: &Path) -> Outcome {
-    match fs::remove_dir_all(folder) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(format!("{}: {e}", folder.display()));
-        }
-        _ => {}
-    }
-    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
-}
-
-fn size(path: &Path) -> Result<u64, String> {
-    Ok(fs::metadata(path).map_err(|e| format!("{}: {e}", path.display()))?.len())
-}
-
-/// What is in a folder, in order of the names.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut all: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
-    all.sort();
-    Ok(all)
-}
-
-/// All files below a folder that the loader loads or starts; links are left out.
-fn binaries(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut found = Vec::new();
-    for path in files(folder)? {
-        let kind = fs::symlink_metadata(&path).map_err(|e| format!("{}: {e}", path.display()))?.file_type();
-        if kind.is_dir() {
-            found.extend(binaries(&path)?);
-        } else if kind.is_file() && fs::read(&path).is_ok_and(|b| b.starts_with(b"\x7fELF")) {
-            found.push(path);
-        }
-    }
-    Ok(found)
 }

@@ -160,13 +160,10 @@ fn shell_word(word: &OsStr) -> String {
 
 /// Finds homenode's own files; the library must be there for a link.
 fn find_places(needs_library: bool) -> Result<Places, Error> {
-    let own_dir = std::env::current_exe()
-        .and_then(std::fs::canonicalize)
-        .ok()
-        .and_then(|exe| exe.parent().map(Path::to_path_buf))
-        .unwrap_or_default();
+    let own = std::env::current_exe().and_then(std::fs::canonicalize);
+    let own_dir = own.as_ref().ok().and_then(|exe| exe.parent());
     let include_dir =
-        candidates("HOMENODE_INCLUDE_DIR", &own_dir, &["../include/homenode", "../include", "../../include"])
+        candidates("HOMENODE_INCLUDE_DIR", own_dir, &["../include/homenode", "../include", "../../include"])
             .into_iter()
             .find(|dir| dir.join("homenode.h").is_file())
             .and_then(|dir| std::fs::canonicalize(dir).ok());
@@ -174,12 +171,18 @@ fn find_places(needs_library: bool) -> Result<Places, Error> {
         return Ok(Places { lib_dir: None, include_dir });
     }
     let file = format!("lib{TRACE_LIBRARY}.so");
-    let looked = candidates("HOMENODE_LIB_DIR", &own_dir, &[".", "../lib/homenode", "../lib"]);
+    let looked = candidates("HOMENODE_LIB_DIR", own_dir, &[".", "../lib/homenode", "../lib"]);
     let lib_dir = looked
         .iter()
         .find(|dir| dir.join(&file).is_file())
         .and_then(|dir| std::fs::canonicalize(dir).ok())
         .ok_or_else(|| {
+            if let (Err(e), true) = (&own, looked.is_empty()) {
+                return Error(format!(
+                    "cannot find {file}, which the program is linked with: reading the link /proc/self/exe: {e}; mount \
+                     /proc (as root: mount -t proc proc /proc), or set HOMENODE_LIB_DIR to its folder"
+                ));
+            }
             let tried: Vec<_> = looked.iter().map(|d| d.display().to_string()).collect();
             Error(format!(
                 "cannot find {file}, which the program is linked with; looked in {}; set HOMENODE_LIB_DIR to its folder \
@@ -190,11 +193,13 @@ fn find_places(needs_library: bool) -> Result<Places, Error> {
     Ok(Places { lib_dir: Some(lib_dir), include_dir })
 }
 
-/// The folder that a variable names, or else those beside this program.
-fn candidates(variable: &str, own_dir: &Path, relative: &[&str]) -> Vec<PathBuf> {
-    match std::env::var_os(variable).filter(|v| !v.is_empty()) {
-        Some(dir) => vec![dir.into()],
-        None => relative.iter().map(|r| own_dir.join(r)).collect(),
+/// The folder that a variable names, or else those beside this program; none where its place is
+/// not known.
+fn candidates(variable: &str, own_dir: Option<&Path>, relative: &[&str]) -> Vec<PathBuf> {
+    match (std::env::var_os(variable).filter(|v| !v.is_empty()), own_dir) {
+        (Some(dir), _) => vec![dir.into()],
+        (None, Some(own)) => relative.iter().map(|r| own.join(r)).collect(),
+        (None, None) => Vec::new(),
     }
 }
 

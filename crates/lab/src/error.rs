@@ -5,6 +5,9 @@ use std::path::Path;
 
 pub use homenode_error::{Error, Failure, Result};
 
+/// What the user of a cache that cannot be written does.
+pub const ANOTHER_CACHE: &str = "set XDG_CACHE_HOME to a folder to write in";
+
 /// An operation on a file failed. `doing` is a verb such as "write".
 pub fn of_file(doing: &str, path: &Path, e: &io::Error) -> Error {
     let error = Error::failed(format!("cannot {doing} {}", path.display())).tried(format!("{doing}: {e}"));

@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use modules::Module;
 
 /// Drivers that the guest needs, unless they are built into its kernel.
@@ -88,9 +88,7 @@ pub fn cache() -> Result<PathBuf> {
     set("XDG_CACHE_HOME")
         .or_else(|| set("HOME").map(|h| h.join(".cache")))
         .map(|c| c.join("homenode"))
-        .ok_or_else(|| {
-            Error::failed("there is no place for the kernel").hint("set XDG_CACHE_HOME to a folder")
-        })
+        .ok_or_else(|| Error::failed("there is no place for the kernel").hint(error::ANOTHER_CACHE))
 }
 
 /// The kernel in `image`, with modules from `modules`, from `/lib/modules/VERSION`, or from their

@@ -6,29 +6,51 @@ use std::path::{Path, PathBuf};
 
 use homenode_error::{Error, Result};
 
-/// The folder of the running command, with links followed.
-pub fn own_folder() -> PathBuf {
-    let exe = env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
-    exe.parent().map(Path::to_owned).unwrap_or_default()
+/// How somebody who has no `/proc` gets it.
+const MOUNT: &str = "homenode finds its files by /proc/self/exe: mount /proc (as root: mount -t proc proc /proc; \
+    for a chroot, from outside: mount -t proc proc ROOT/proc)";
+
+/// The path of the running command.
+///
+/// # Errors
+/// The kernel does not tell it: `/proc` is not mounted, or hidden.
+pub fn own_command() -> Result<PathBuf> {
+    own().map_err(|why| Error::failed("cannot tell where homenode is").tried(why).hint(MOUNT))
+}
+
+/// The path of the running command, or why the kernel does not tell it.
+fn own() -> std::result::Result<PathBuf, String> {
+    env::current_exe().map_err(|e| format!("read the link /proc/self/exe: {e}"))
+}
+
+/// The folder of the running command, with links followed, or why it is not known.
+fn own_folder() -> std::result::Result<PathBuf, String> {
+    let exe = own()?;
+    // A command that was removed while it runs has no real path.
+    let exe = fs::canonicalize(&exe).unwrap_or(exe);
+    exe.parent().map(Path::to_owned).ok_or_else(|| format!("{} is in no folder", exe.display()))
 }
 
 /// Looks for `file` in the folder that `variable` names, else in `folders` relative to the
 /// command's.
 fn find(what: &str, file: &str, variable: &str, folders: &[&str], hint: &str) -> Result<PathBuf> {
-    let own = own_folder();
+    let mut error = Error::failed(format!("cannot find {what}"));
+    let or_set = format!(", or set {variable} to the folder with {file}");
     let candidates: Vec<PathBuf> = match env::var_os(variable).filter(|v| !v.is_empty()) {
         Some(folder) => vec![folder.into()],
-        None => folders.iter().map(|f| own.join(f)).collect(),
+        None => match own_folder() {
+            Ok(own) => folders.iter().map(|f| own.join(f)).collect(),
+            Err(why) => return Err(error.tried(why).hint(format!("{MOUNT}{or_set}"))),
+        },
     };
     let here = |folder: &&PathBuf| folder.join(file).is_file();
     if let Some(folder) = candidates.iter().find(here) {
         return Ok(fs::canonicalize(folder).unwrap_or_else(|_| folder.clone()));
     }
-    let mut error = Error::failed(format!("cannot find {what}"));
     for folder in &candidates {
         error = error.tried(format!("look for {}", folder.join(file).display()));
     }
-    Err(error.hint(format!("{hint}, or set {variable} to the folder with {file}")))
+    Err(error.hint(format!("{hint}{or_set}")))
 }
 
 /// The folder with the kernels' sources.
@@ -91,16 +113,30 @@ pub fn loops_library() -> Result<PathBuf> {
         .map(|f| f.join(NAME))
 }
 
+/// The lab's program for the guest: beside the libraries, or beside this command.
+///
+/// # Errors
+/// As [`beside`].
+pub fn guest_program() -> Result<PathBuf> {
+    const NAME: &str = "homenode-lab-guest";
+    let library = own_folder().map(|own| own.join("../lib/homenode").join(NAME));
+    library.ok().filter(|path| path.is_file()).map_or_else(|| beside(NAME), Ok)
+}
+
 /// A program that is installed beside this one.
 ///
 /// # Errors
-/// It is not.
+/// It is not, or `/proc` does not tell where this one is.
 pub fn beside(name: &str) -> Result<PathBuf> {
-    let path = own_folder().join(name);
+    let error = Error::failed(format!("cannot find {name}"));
+    let path = match own_folder() {
+        Ok(own) => own.join(name),
+        Err(why) => return Err(error.tried(why).hint(MOUNT)),
+    };
     if path.is_file() {
         return Ok(path);
     }
-    Err(Error::failed(format!("cannot find {name}"))
+    Err(error
         .tried(format!("look for {}", path.display()))
         .hint("build it (cargo build --release), or reinstall homenode"))
 }

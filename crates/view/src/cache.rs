@@ -122,7 +122,7 @@ fn stamp(set: &Dataset) -> Option<(PathBuf, String)> {
     Some((folder, format!("{:016x}", sum.0)))
 }
 
-/// Whether the disk has room for the pyramid of so many bytes of accesses.
+/// Whether the disk has room for a pyramid; `accesses`: bytes of the table of accesses.
 fn has_room(accesses: u64, room: Bytes) -> Result<(), PyramidError> {
     let needed = Bytes(accesses.saturating_mul(TIMES));
     if room < needed { Err(PyramidError::NoRoom { needed, room }) } else { Ok(()) }

@@ -168,7 +168,7 @@ function told(ctx: Context): HTMLElement {
   );
 }
 
-/** Moves of neighbouring pages in the same interval, on the same way and for the same reason, as one. */
+/** Moves of neighbouring pages as one, if interval, way and reason are the same. */
 function together(told: number[][]): number[][] {
   const alike = (m: number[]): string => [m[1], m[2], m[5], m[6], m[7], m[8], m[9], m[11]].join(" ");
   const groups = new Map<string, number[][]>();

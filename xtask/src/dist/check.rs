@@ -6,14 +6,21 @@
 //! | wheel | a virtual environment, without network |
 //! | Debian package | unpacked |
 //! | the three of them | Debian 12 and 13, Ubuntu 18.04 to 24.04 ([`super::roots`]), without network |
-//! | source | unpacked, with an empty `CARGO_HOME` and no network allowed to cargo |
+//! | tarball | where a compiler, hwloc, or glibc is missing ([`super::bare`]) |
+//! | Debian package | container images ([`super::containers`]) |
+//! | source | unpacked, built as docs/install.md says, with an empty `CARGO_HOME` and without network |
+//! | recipes | the built source, by conda's and EasyBuild's tools ([`super::recipes`]) |
+//!
+//! Each row is a part, or several, with a name: `cargo xtask dist --only-check jammy source` checks
+//! two parts of what was made last. All parts run before the verdict.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
-use super::{cargo, deb, files, fresh, must, out, program, read, roots, source, version};
-use crate::process::present;
-use crate::{Outcome, testing};
+use super::base::{Outcome, cargo, files, fresh, must, out, present, program, read, text_of, version};
+use super::{bare, containers, deb, recipes, roots, source};
+use crate::testing;
 
 /// What is run. heat is a kernel in C, so the recorder, its compiler and the simulator all work.
 const EXPLAIN: &[&str] = &["explain", "kernel:heat", "--class", "S", "--machine", "2s-xeon"];
@@ -26,26 +33,80 @@ const ROOT: &str = "0";
 /// Where everything is tried: an ordinary user can come here.
 const TRIED: &str = "/var/tmp/homenode-dist-check";
 
-/// All of them.
-pub fn all() -> Outcome {
-    let version = version()?;
-    let folder = PathBuf::from(TRIED);
+/// A part of the check: its name, and what it does in a folder of its own.
+type Part = (&'static str, fn(&Path) -> Outcome);
+
+const PARTS: &[Part] = &[
+    ("tarball", tarball),
+    ("wheel", wheel),
+    ("deb", debian),
+    ("trixie", |folder| roots::part("trixie", folder, &results()?)),
+    ("bookworm", |folder| roots::part("bookworm", folder, &results()?)),
+    ("noble", |folder| roots::part("noble", folder, &results()?)),
+    ("jammy", |folder| roots::part("jammy", folder, &results()?)),
+    ("bionic", |folder| roots::part("bionic", folder, &results()?)),
+    ("bare", |folder| bare::all(folder, &one(TARBALL)?)),
+    ("containers", |folder| containers::all(folder, EXPLAIN, ANSWER)),
+    ("source", from_source),
+    ("recipes", |folder| recipes::all(folder, &built_source(&folder.with_file_name("source"))?)),
+];
+
+/// The end of the binary tarball's name.
+const TARBALL: &str = "x86_64-linux.tar.xz";
+
+/// The parts' names.
+fn names() -> String {
+    PARTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// Refuses the name of a part that there is not.
+pub fn known(parts: &[String]) -> Outcome {
+    match parts.iter().find(|part| !PARTS.iter().any(|(name, _)| name == part)) {
+        Some(part) => Err(format!("there is no part {part}; parts: {}", names())),
+        None => Ok(()),
+    }
+}
+
+/// Checks these parts; all of them if none is named.
+pub fn some(parts: &[String]) -> Outcome {
+    known(parts)?;
+    let place = PathBuf::from(TRIED);
     // What a chroot holds belongs to root.
-    fresh(&folder)?;
-    must(program("chmod").arg("755").arg(&folder))?;
-    tarball(&folder, &version)?;
-    wheel(&folder)?;
-    debian(&folder, &version)?;
-    let results = roots::Results {
-        tarball: one("x86_64-linux.tar.xz")?,
-        deb: deb::path(&version),
+    fresh(&place)?;
+    must(program("chmod").arg("755").arg(&place))?;
+    let mut failed = Vec::new();
+    for (name, check) in
+        PARTS.iter().filter(|(name, _)| parts.is_empty() || parts.iter().any(|part| part == name))
+    {
+        let folder = place.join(name);
+        let start = Instant::now();
+        let outcome = std::fs::create_dir_all(&folder)
+            .map_err(|e| format!("{}: {e}", folder.display()))
+            .and_then(|()| check(&folder));
+        let took = start.elapsed().as_secs();
+        match outcome {
+            Ok(()) => println!("── dist, {name}: ok, {took} s"),
+            Err(why) => {
+                println!("── dist, {name}: FAILED, {took} s: {why}");
+                failed.push(format!("{name}: {why}"));
+            }
+        }
+    }
+    if !failed.is_empty() {
+        return Err(failed.join("; "));
+    }
+    fresh(&place)
+}
+
+/// What the parts in clean roots try.
+fn results() -> Result<roots::Results, String> {
+    Ok(roots::Results {
+        tarball: one(TARBALL)?,
+        deb: deb::path(&version()?),
         wheel: one(".whl")?,
         words: EXPLAIN,
         answer: ANSWER,
-    };
-    roots::all(&folder, &results)?;
-    from_source(&folder, &version)?;
-    fresh(&folder)
+    })
 }
 
 fn one(end: &str) -> Result<PathBuf, String> {
@@ -81,12 +142,11 @@ fn expect(what: &str, text: &str) -> Outcome {
     Ok(())
 }
 
-fn tarball(folder: &Path, version: &str) -> Outcome {
+fn tarball(folder: &Path) -> Outcome {
+    let version = version()?;
     let place = folder.join("a place with spaces");
     fresh(&place)?;
-    must(
-        program("tar").arg("--extract").arg("--file").arg(one("x86_64-linux.tar.xz")?).arg("-C").arg(&place),
-    )?;
+    must(program("tar").arg("--extract").arg("--file").arg(one(TARBALL)?).arg("-C").arg(&place))?;
     let prefix = place.join(format!("homenode-{version}-x86_64-linux"));
     let home = folder.join("home-of-tarball");
     let homenode = prefix.join("bin/homenode");
@@ -131,11 +191,12 @@ fn wheel(folder: &Path) -> Outcome {
             own
         }
     };
-    expect("wheel, in Python", &read(python.args(["-c", script]))?)
+    expect("wheel, in Python", &read(python.args(["-c", script]))?)?;
+    refused(&place.join("bin/python"), &wheel, folder)
 }
 
-fn debian(folder: &Path, version: &str) -> Outcome {
-    let package = deb::path(version);
+fn debian(folder: &Path) -> Outcome {
+    let package = deb::path(&version()?);
     must(program("dpkg-deb").arg("--info").arg(&package))?;
     if present("lintian") {
         let mut lintian = program("lintian");
@@ -155,26 +216,65 @@ fn debian(folder: &Path, version: &str) -> Outcome {
     expect("deb, unpacked", &read(ordinary(&home, &tree.join("usr/bin/homenode"))?.args(EXPLAIN))?)
 }
 
-fn from_source(folder: &Path, version: &str) -> Outcome {
-    let place = folder.join("source");
-    fresh(&place)?;
-    must(program("tar").arg("--extract").arg("--file").arg(source::path(version)).arg("-C").arg(&place))?;
-    let tree = place.join(format!("homenode-{version}-source"));
-    let mut build = cargo();
-    build.current_dir(&tree).args(["build", "--offline", "--locked", "--quiet"]);
-    // Crates with dependencies of their own.
-    build.args(["-p", "homenode-wire", "-p", "homenode-log"]);
-    build
-        .env("CARGO_HOME", folder.join("cargo-home"))
-        .env("CARGO_TARGET_DIR", folder.join("target-of-source"));
-    must(&mut build)?;
-    must(
-        cargo()
-            .current_dir(&tree)
-            .args(["metadata", "--offline", "--locked", "--format-version", "1"])
-            .env("CARGO_HOME", folder.join("cargo-home"))
-            .stdout(std::process::Stdio::null()),
-    )?;
-    println!("source: builds off line");
+/// Wheels for other machines, as pip names them.
+const OTHER_MACHINES: &[(&str, &str)] =
+    &[("arm64", "manylinux_2_28_aarch64"), ("musl alone", "musllinux_1_2_x86_64")];
+/// What pip says of a wheel that is not for a machine.
+const NOT_FOR_IT: &str = "No matching distribution found for homenode";
+
+/// pip refuses the wheel on other machines.
+fn refused(python: &Path, wheel: &Path, folder: &Path) -> Outcome {
+    for (machine, platform) in OTHER_MACHINES {
+        let mut pip = Command::new(python);
+        pip.args(["-m", "pip", "install", "--no-index", "--no-deps", "--only-binary=:all:", "--find-links"]);
+        pip.arg(wheel.parent().unwrap_or(wheel)).arg("--target").arg(folder.join(machine));
+        let out = pip.args(["--platform", platform, "homenode"]).output().map_err(|e| e.to_string())?;
+        let told = String::from_utf8_lossy(&out.stderr);
+        if out.status.success() || !told.contains(NOT_FOR_IT) {
+            return Err(format!("pip does not refuse the wheel on {machine}: {told}"));
+        }
+        println!("wheel, {machine}: pip says '{NOT_FOR_IT}'");
+    }
     Ok(())
+}
+
+/// The documented build of the source, and an ordinary user's question to what it installs.
+fn from_source(folder: &Path) -> Outcome {
+    let tree = built_source(folder)?;
+    let prefix = folder.join("prefix");
+    let words = ["--silent", "install", "BUILD=target/release"];
+    must(program("make").current_dir(&tree).args(words).arg(format!("PREFIX={}", prefix.display())))?;
+    let home = folder.join("home");
+    expect("source", &read(ordinary(&home, &prefix.join("bin/homenode"))?.args(EXPLAIN))?)?;
+    let told = read(ordinary(&home, &prefix.join("bin/homenode"))?.arg("--version"))?;
+    let commit = text_of(&tree.join("COMMIT"))?;
+    if !told.contains(commit.trim()) {
+        return Err(format!("the source's command does not name the commit {}: {told}", commit.trim()));
+    }
+    println!("source: builds without network, and names its commit");
+    Ok(())
+}
+
+/// The source tarball, unpacked and built without network; its folder.
+fn built_source(folder: &Path) -> Result<PathBuf, String> {
+    let version = version()?;
+    let tree = folder.join(format!("homenode-{version}-source"));
+    if tree.join("target/release/homenode").is_file() {
+        return Ok(tree);
+    }
+    fresh(folder)?;
+    must(program("tar").arg("--extract").arg("--file").arg(source::path(&version)).arg("-C").arg(folder))?;
+    let cargo = cargo();
+    let mut build = if read(program("id").arg("-u"))?.trim() == ROOT {
+        // An interface for nothing but this process.
+        let mut build = program("unshare");
+        build.arg("--net").arg(cargo.get_program());
+        build
+    } else {
+        cargo
+    };
+    build.current_dir(&tree).args(recipes::BUILD).arg("--quiet").envs(recipes::CHEAP);
+    build.env("CARGO_HOME", folder.join("cargo-home")).env_remove("CARGO_TARGET_DIR");
+    must(&mut build)?;
+    Ok(tree)
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::base::{files, fresh, must, out, program, read, root, text_of, write};
 use super::needs::Needs;
 use super::stage::{BROUGHT, LICENCES};
-use super::{files, fresh, must, out, program, read, root, text_of, write};
 use crate::Outcome;
 
 const ABOUT: &str = "\

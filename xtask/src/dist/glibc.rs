@@ -19,7 +19,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{fresh, must, program, read, root, write};
+use super::base::{fresh, must, program, read, root, write};
 use crate::Outcome;
 use crate::python::environment;
 

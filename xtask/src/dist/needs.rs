@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::{binaries, program, read};
+use super::base::{binaries, program, read};
 use crate::Outcome;
 
 /// What a binary needs.

@@ -11,18 +11,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{must, program, read};
-use crate::process::present;
-use crate::{Outcome, testing};
+use super::base::{Outcome, fresh, must, present, program, read};
+use crate::testing;
 
 /// The longest that a user waits for the first answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Length of a tick of the kernel's CPU times.
 const MILLISECONDS: u64 = 10;
 /// An ordinary user's numbers: Debian's nobody and nogroup.
-const NOBODY: &str = "65534:65534";
+pub const NOBODY: &str = "65534:65534";
 /// Where the ordinary user's files lie in a root.
-const HOME: &str = "/var/tmp/user";
+pub const HOME: &str = "/var/tmp/user";
 /// The variable that names a folder for roots.
 const KEPT: &str = "HOMENODE_DIST_ROOTS";
 /// Keys of Ubuntu, on this machine or in a root.
@@ -88,26 +87,36 @@ pub struct Results {
     pub answer: &'static str,
 }
 
-/// Tries everything in each root; what cannot be made is skipped, and the reason is told.
-pub fn all(folder: &Path, results: &Results) -> Outcome {
-    if !present("mmdebstrap") || read(program("id").arg("-u"))?.trim() != "0" {
-        testing::skipped("dist", "clean roots take root's rights and the package mmdebstrap");
+/// Why no clean root can be made here, if none can.
+pub fn impossible() -> Option<&'static str> {
+    let can = present("mmdebstrap") && read(program("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    (!can).then_some("clean roots take root's rights and the package mmdebstrap")
+}
+
+/// The folder for roots: the one that the user names, or one for this run.
+pub fn place(folder: &Path) -> PathBuf {
+    std::env::var_os(KEPT).map_or_else(|| folder.with_file_name("roots"), PathBuf::from)
+}
+
+/// Tries everything in the root of one distribution; a root that cannot be made is skipped, and the
+/// reason is told.
+pub fn part(suite: &str, folder: &Path, results: &Results) -> Outcome {
+    let distribution = DISTRIBUTIONS.iter().find(|d| d.suite == suite).ok_or("there is no such root")?;
+    if let Some(why) = impossible() {
+        testing::skipped("dist", why);
         return Ok(());
     }
-    let kept = std::env::var_os(KEPT).map(PathBuf::from);
-    let roots = kept.clone().unwrap_or_else(|| folder.join("roots"));
-    for distribution in DISTRIBUTIONS {
-        let root = roots.join(distribution.suite);
-        if let Err(why) = make(distribution, &root, &roots) {
-            testing::skipped("dist", &format!("no clean {}: {why}", distribution.name));
-            continue;
-        }
-        for artefact in distribution.takes {
-            try_one(distribution, &root, *artefact, results)?;
-        }
-        if kept.is_none() && !distribution.more.contains("ubuntu-keyring") {
-            must(program("rm").args(["--recursive", "--one-file-system"]).arg(&root))?;
-        }
+    let roots = place(folder);
+    let root = roots.join(distribution.suite);
+    if let Err(why) = make(distribution, &root, &roots) {
+        testing::skipped("dist", &format!("no clean {}: {why}", distribution.name));
+        return Ok(());
+    }
+    for artefact in distribution.takes {
+        try_one(distribution, &root, *artefact, results)?;
+    }
+    if std::env::var_os(KEPT).is_none() && !distribution.more.contains("ubuntu-keyring") {
+        must(program("rm").args(["--recursive", "--one-file-system"]).arg(&root))?;
     }
     Ok(())
 }
@@ -133,11 +142,23 @@ fn make(distribution: &Distribution, root: &Path, roots: &Path) -> Outcome {
 }
 
 /// A command in a root, without network, of root or of an ordinary user.
-fn inside(root: &Path, user: Option<&str>) -> Command {
+pub fn inside(root: &Path, user: Option<&str>) -> Command {
     let mut chroot = program("unshare");
+    chroot.args(["--mount", "--net"]);
+    entered(chroot, root, user)
+}
+
+/// The same with the network of this machine.
+pub fn with_network(root: &Path) -> Command {
+    let mut chroot = program("unshare");
+    chroot.arg("--mount");
+    entered(chroot, root, None)
+}
+
+fn entered(mut chroot: Command, root: &Path, user: Option<&str>) -> Command {
     // A command finds its files by /proc; the mount goes with the process.
     let mount = "mount -t proc proc \"$0/proc\" && mount -t sysfs sys \"$0/sys\" && exec chroot \"$@\"";
-    chroot.args(["--mount", "--net", "sh", "-c", mount]).arg(root);
+    chroot.args(["sh", "-c", mount]).arg(root);
     if let Some(user) = user {
         chroot.arg(format!("--userspec={user}"));
     }
@@ -153,7 +174,7 @@ fn inside(root: &Path, user: Option<&str>) -> Command {
 /// Installs one result, and has it explain a kernel within [`PATIENCE`].
 fn try_one(distribution: &Distribution, root: &Path, artefact: Artefact, results: &Results) -> Outcome {
     let home = root.join(HOME.trim_start_matches('/'));
-    super::fresh(&home)?;
+    fresh(&home)?;
     let package = match artefact {
         Artefact::Tarball => &results.tarball,
         Artefact::Deb => &results.deb,

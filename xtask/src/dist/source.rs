@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{cargo, fresh, must, out, program, read, root, tar, text_of, write};
+use super::base::{cargo, fresh, must, out, program, read, root, tar, text_of, write};
 use crate::Outcome;
 
 /// What cargo reads beside what the repository says.

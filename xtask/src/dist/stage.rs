@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{binaries, files, fresh, must, program, read, root, text_of, write};
+use super::base::{binaries, files, fresh, must, program, read, root, text_of, write};
 use crate::Outcome;
 
 /// Libraries that not every system has, each with the Debian package whose licence comes along. A

@@ -28,7 +28,7 @@ const LEFT: &[(&str, usize)] = &[
     ("tracer", 10),
     ("verdict", 3),
     ("view", 6),
-    ("xtask", 12),
+    ("xtask", 4),
 ];
 
 /// Compares each crate's drawing with the table.

@@ -3,7 +3,7 @@
 use homenode_doctor::judge::{self, Finding};
 use homenode_doctor::{app, probe};
 use homenode_error::{Context, Result};
-use homenode_launch::program::find;
+use homenode_launch::{places, program::find};
 use homenode_table::{Cell, Column, Table};
 
 use crate::args::doctor::DoctorArgs;
@@ -18,8 +18,7 @@ impl DoctorArgs {
             return Ok(Exit::Done);
         }
         let program = self.app.first().map(|name| find(name)).transpose()?;
-        let own = std::env::current_exe().context(|| "cannot probe this machine".to_owned())?;
-        let found = probe::in_child(&own)?;
+        let found = probe::in_child(&places::own_command()?)?;
         let of_app = program.as_deref().map(app::look).map_or_else(Vec::new, |a| app::judge(&a));
         let (verdict, moves) = judge::run(&found, &of_app);
         let mut table = Table::new(

@@ -235,7 +235,7 @@ impl MachineArgs {
             carry_cwd: !self.no_cwd,
             sync: true,
             root: self.root,
-            guest: guest()?,
+            guest: places::guest_program()?,
             scratch: env::temp_dir(),
             monitor: None,
             marks: None,
@@ -273,13 +273,6 @@ impl MachineArgs {
 
 fn travels(name: &str) -> bool {
     NAMED.contains(&name) || TRAVEL.iter().any(|t| name.starts_with(t))
-}
-
-/// The guest's side, installed with the command.
-fn guest() -> Result<PathBuf> {
-    const NAME: &str = "homenode-lab-guest";
-    let library = places::own_folder().join("../lib/homenode").join(NAME);
-    if library.is_file() { Ok(library) } else { places::beside(NAME) }
 }
 
 /// Signals that are the program's.

@@ -84,6 +84,32 @@ const TAIL: &str = r#"
 }
 "#;
 
+/// System calls that Linux 4.18 (RHEL 8) lacks, or that a kernel may be built without. Each fails
+/// with ENOSYS.
+const YOUNG: &str = "\
+clone3 close_range copy_file_range epoll_pwait2 execveat faccessat2 futex_waitv get_mempolicy io_uring_setup \
+    mbind membarrier memfd_create move_pages openat2 perf_event_open pidfd_open pidfd_send_signal preadv2 \
+    process_madvise process_vm_readv pwritev2 renameat2 rseq set_mempolicy set_mempolicy_home_node statx \
+    userfaultfd";
+
+const OLD_HEAD: &str = r#"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define LACKS(nr) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 38)
+int main(int argc, char **argv) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+"#;
+
+const OLD_TAIL: &str = r#"
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+"#;
+
 /// The program, built in a folder: its arguments are another program and its arguments. `None`:
 /// skipped.
 pub fn filter(dir: &Path) -> Option<PathBuf> {
@@ -95,4 +121,16 @@ pub fn filter(dir: &Path) -> Option<PathBuf> {
     }
     source.push_str(TAIL);
     plain(dir, "container", &source)
+}
+
+/// A program as [`filter`], whose filter stands for an old kernel.
+pub fn old_kernel(dir: &Path) -> Option<PathBuf> {
+    let mut source = OLD_HEAD.to_owned();
+    for name in YOUNG.split_whitespace() {
+        let _ = writeln!(source, "#ifdef SYS_{name}\n        LACKS(SYS_{name}),\n#endif");
+    }
+    source.push_str(OLD_TAIL);
+    // What follows the answer to all other calls.
+    source.push_str(TAIL.split_once("1),\n").unwrap().1);
+    plain(dir, "old-kernel", &source)
 }

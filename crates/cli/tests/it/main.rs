@@ -30,6 +30,7 @@ mod lab_run;
 mod lab_sources;
 mod machine;
 mod measure;
+mod missing;
 mod mutated;
 mod odd_places;
 mod one_truth;

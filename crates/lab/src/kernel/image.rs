@@ -98,7 +98,8 @@ pub fn unpacked(image: &Path, facts: &Facts, cache: &Path) -> Result<PathBuf> {
     let Some(kernel) = kernel.filter(|k| k.starts_with(b"\x7fELF")) else {
         return Ok(image.to_owned());
     };
-    fs::create_dir_all(&folder).map_err(|e| error::of_file("create", &folder, &e))?;
+    fs::create_dir_all(&folder)
+        .map_err(|e| error::of_file("create", &folder, &e).hint(error::ANOTHER_CACHE))?;
     // Writes under another name first, because another homenode may be looking.
     let part = folder.join(format!("{version}.{}.part", std::process::id()));
     fs::write(&part, kernel).and_then(|()| fs::rename(&part, &kept)).map_err(|e| {

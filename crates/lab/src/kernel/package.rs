@@ -79,7 +79,8 @@ fn open(folder: &Path, cache: &Path) -> Result<Kernel> {
 /// The system is not Debian's, or there is no network or no space.
 pub fn fetch(cache: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
     let folder = folder(cache, wanted);
-    fs::create_dir_all(&folder).map_err(|e| error::of_file("create", &folder, &e))?;
+    fs::create_dir_all(&folder)
+        .map_err(|e| error::of_file("create", &folder, &e).hint(error::ANOTHER_CACHE))?;
     let lock = folder.join("lock");
     let lock = File::create(&lock).map_err(|e| error::of_file("create", &lock, &e))?;
     lock.lock().map_err(|e| error::of_file("lock", &folder, &e))?;

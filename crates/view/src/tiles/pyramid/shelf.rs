@@ -73,8 +73,8 @@ impl Shelf {
         if self.coarser.len() > 1 { self.runs.iter().map(Range::len).sum() } else { 0 }
     }
 
-    /// Makes the coarser sums of the runs. `more` gets the number of blocks that were read since its
-    /// last call, and says whether to go on. Returns whether it always did.
+    /// Makes the coarser sums of the runs. `more` gets the number of blocks that were read since
+    /// its last call, and says whether to go on. Returns whether it always did.
     pub fn coarsen(&mut self, out: &mut Out, more: &mut dyn FnMut(usize) -> bool) -> bool {
         if self.blocks() == 0 {
             return true;
