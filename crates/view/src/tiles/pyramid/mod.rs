@@ -10,7 +10,8 @@
 //! One pass over the tables adds each row to the finest sums. A full buffer of sums is sorted by
 //! page and written as a run of blocks. A second pass merges the runs, page after page, into
 //! coarser sums: what belongs to one coarse cell is near together there, and far apart in the
-//! tables. A window reads the blocks that it overlaps, of the coarsest sums that still tell its cells apart.
+//! tables. A window reads the blocks that it overlaps, of the coarsest sums that still tell its
+//! cells apart.
 //!
 //! # Terms
 //!
