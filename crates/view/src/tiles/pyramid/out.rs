@@ -41,6 +41,13 @@ impl To {
     }
 }
 
+/// What was written: a file, or the bytes themselves; and where the blocks lie.
+pub struct Written {
+    pub path: Option<PathBuf>,
+    pub bytes: Vec<u8>,
+    pub index: Vec<Entry>,
+}
+
 /// A file or memory to which blocks are written. After a failure it takes blocks and forgets them.
 pub struct Out {
     to: To,
@@ -168,8 +175,8 @@ impl Out {
         }
     }
 
-    /// Everything was written: the file's path or the bytes, and the index.
-    pub fn finish(mut self) -> Result<(Option<PathBuf>, Vec<u8>, Vec<Entry>), PyramidError> {
+    /// Everything was written.
+    pub fn finish(mut self) -> Result<Written, PyramidError> {
         self.flush();
         if let To::File(_, file) = &self.to
             && self.failed.is_none()
@@ -180,12 +187,13 @@ impl Out {
             return Err(why.into());
         }
         let index = std::mem::take(&mut self.index);
-        Ok(match std::mem::replace(&mut self.to, To::Memory(Vec::new())) {
-            To::File(path, _) => (Some(path), Vec::new(), index),
-            To::Memory(bytes) => (None, bytes, index),
+        let (path, bytes) = match std::mem::replace(&mut self.to, To::Memory(Vec::new())) {
+            To::File(path, _) => (Some(path), Vec::new()),
+            To::Memory(bytes) => (None, bytes),
             #[cfg(test)]
-            To::Other(_) => (None, Vec::new(), index),
-        })
+            To::Other(_) => (None, Vec::new()),
+        };
+        Ok(Written { path, bytes, index })
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use homenode_model::ObjectId;
 
 use super::block::Entry;
-use super::out::Out;
+use super::out::{Out, Written};
 use super::shelf::Shelf;
 use super::sums::{COLUMN_BITS, Cell, Key, NODE_BITS, OBJECT_BITS, PAGE_BITS, Sum};
 use super::{Kind, PyramidError, Resolution};
@@ -188,7 +188,7 @@ impl Writer {
         foot.extend(sum.to_le_bytes());
         foot.extend(MAGIC);
         out.write(&foot);
-        let (path, bytes, entries) = self.out.finish()?;
+        let Written { path, bytes, index: entries } = self.out.finish()?;
         Ok(Finished { head, entries, path, bytes })
     }
 }
