@@ -93,3 +93,44 @@ pub fn judge(dir: &Path, i: usize, what: &str, named: &str) {
         "{what}: {remote} of {all} touches were remote before: {report:#}"
     );
 }
+
+/// Of a program with more memory than a source looks at in its time, by each policy that decides by
+/// draws: what is seen is of all memory, and pages move.
+#[test]
+fn a_part_of_the_memory_stands_for_all_of_it() {
+    let dir = fresh("lab-part").join("work");
+    fs::create_dir(&dir).unwrap();
+    if !there() || !compilers() || !lab_homes::kernel(&dir, "heat") {
+        return;
+    }
+    let homenode = Path::new(env!("CARGO_BIN_EXE_homenode"));
+    let mut script = String::from("set -e\n");
+    let policies = ["daemon", "competitive"];
+    for policy in policies {
+        script += &format!(
+            "{} run --budget 90%+300s --json --summary {policy}.json --source blocks --policy {policy} -- \
+             ./heat --size 1024 --iterations 60 --threads 4 --init serial >{policy}.out\n",
+            homenode.display(),
+        );
+    }
+    fs::write(dir.join("script"), script).unwrap();
+    let _alone = alone();
+    let words =
+        "--mem 192M --numa-balancing off --thp never --env OMP_PROC_BIND=true --env OMP_PLACES=threads";
+    let mut command = lab(&dir, words);
+    command.arg("--with").arg(homenode).arg("--with").arg(homenode.with_file_name("libhomenode.so"));
+    let (status, out, err) = outcome(&command.args(["--", "sh", "script"]).output().unwrap());
+    assert_eq!(status, Some(0), "{out}{err}");
+    for policy in policies {
+        let read = |end: &str| fs::read_to_string(dir.join(format!("{policy}.{end}"))).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&read("json")).unwrap();
+        let process = &report["processes"][0];
+        let [remote, all] = ["remote", "all"].map(|key| process["remote_before"][key].as_u64().unwrap());
+        let moved = process["pages_moved"].as_u64().unwrap();
+        println!("{policy}: {remote} of {all} touches were remote before; {moved} pages moved");
+        // Three quarters of the pages belong to other nodes than the first.
+        assert!(all > 16 && remote * 2 > all, "{policy}: {remote} of {all}: {report:#}");
+        assert!(moved > 0, "{policy}: {report:#}");
+        assert!(read("out").contains("verification: successful"), "{}", read("out"));
+    }
+}

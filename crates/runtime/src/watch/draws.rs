@@ -17,14 +17,13 @@
 
 use homenode_model::{NodeId, PageNo, PageRange, Rows};
 
-/// Pages of a block.
-pub const PAGES: u64 = 16;
+pub use super::turns::PAGES;
+use super::turns::{LOOKS, Turns, mix};
+
 /// Longest rest, in passes over all blocks.
 const LONGEST: u16 = 1 << 10;
 /// A silent block rests for less than this many passes.
 const SILENT: u16 = 1 << 6;
-/// Blocks looked at in one call.
-pub(super) const LOOKS: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
@@ -45,14 +44,8 @@ pub struct Draws {
     draws: Rows<u16>,
     rests: Vec<Rest>,
     ripe: Vec<u64>,
-    cursor: u64,
+    turns: Turns,
     number: u64,
-}
-
-pub(super) const fn mix(n: u64) -> u64 {
-    let x = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x ^ (x >> 31)
 }
 
 impl Draws {
@@ -64,7 +57,7 @@ impl Draws {
             draws: Rows::new(nodes, 0),
             rests: Vec::new(),
             ripe: Vec::new(),
-            cursor: 0,
+            turns: Turns::default(),
             number: 0,
         }
     }
@@ -132,7 +125,7 @@ impl Draws {
     }
 
     /// Chooses pages to ask for next: one page of each of at most `wanted` blocks below `end`,
-    /// another page each time.
+    /// another page each time. Blocks come in the order of [`Turns`].
     pub fn choose(&mut self, wanted: usize, end: u64, out: &mut Vec<PageNo>) {
         let blocks = end.div_ceil(PAGES);
         self.number += 1;
@@ -140,9 +133,7 @@ impl Draws {
             if out.len() >= wanted {
                 break;
             }
-            self.cursor = if self.cursor >= blocks { 0 } else { self.cursor };
-            let block = self.cursor;
-            self.cursor += 1;
+            let Some((block, _)) = self.turns.next(blocks) else { break };
             let rest = self.rest(block);
             if rest.left > 0 {
                 rest.left -= 1;
@@ -235,6 +226,17 @@ mod tests {
             seen.extend(out);
         }
         assert_eq!(seen.len() as u64, 5 * PAGES);
+    }
+
+    #[test]
+    fn the_first_pages_are_of_all_memory() {
+        let (mut d, mut out) = (Draws::new(2, 8), Vec::new());
+        d.choose(32, 8192, &mut out);
+        assert_eq!(out.len(), 32);
+        for part in 0..4 {
+            let n = out.iter().filter(|p| p.0 / 2048 == part).count();
+            assert!((6..=10).contains(&n), "{n} of part {part}: {out:?}");
+        }
     }
 
     #[test]

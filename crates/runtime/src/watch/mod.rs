@@ -5,6 +5,7 @@
 //! | The program's large objects, and numbers for their pages | [`objects`], [`numbers`] |
 //! | The best source of this machine that tells who touches what | [`choice`] |
 //! | The draws of each block, until they are enough for a decision | [`draws`] |
+//! | The order in which blocks have their turn | [`turns`] |
 //! | Who was seen at which page, for a recording | [`sightings`] |
 //! | The thread that asks for pages at times that the program does not know | [`thread`] |
 
@@ -14,6 +15,7 @@ pub mod numbers;
 pub mod objects;
 pub mod sightings;
 pub mod thread;
+pub mod turns;
 
 pub use choice::{ChosenSource, Wanted};
 pub use draws::Draws;

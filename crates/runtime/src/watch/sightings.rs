@@ -3,13 +3,10 @@
 //! State: a row of some 40 bytes for each region and node that was seen at a page. The number of
 //! rows is bounded by [`ROWS`]. When they are used up, neighbouring pages are joined, two by two,
 //! up to 2 MiB. The end of an interval empties the table.
-//! an interval empties it.
 
 use std::collections::BTreeMap;
 
-use homenode_model::{AccessKind, NodeId, PageNo};
-
-use super::draws::{LOOKS, PAGES, mix};
+use homenode_model::{AccessKind, NodeId};
 
 /// Most rows.
 const ROWS: usize = 1 << 18;
@@ -108,62 +105,9 @@ impl Sightings {
     }
 }
 
-/// The order in which pages are asked for: each block once a pass, another page of it each time,
-/// and any part of a pass is spread over all of the memory. What is asked for in the order of
-/// addresses and never comes to the end tells of the first thread alone.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PageTurns {
-    next: u64,
-    pass: u64,
-}
-
-impl PageTurns {
-    /// Pages of at most `wanted` blocks of those below `end`.
-    pub fn choose(&mut self, wanted: usize, end: u64, out: &mut Vec<PageNo>) {
-        let blocks = end.div_ceil(PAGES);
-        let places = blocks.next_power_of_two();
-        for _ in 0..places.min(LOOKS) {
-            if out.len() >= wanted {
-                return;
-            }
-            if self.next >= places {
-                (self.next, self.pass) = (0, self.pass + 1);
-            }
-            // By halves, quarters, and so on.
-            let block = self.next.reverse_bits().checked_shr(64 - places.trailing_zeros()).unwrap_or(0);
-            self.next += 1;
-            if block < blocks {
-                out.push(PageNo(block * PAGES + mix(block ^ self.pass << 32) % PAGES));
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_block_has_its_turn_and_a_part_of_a_pass_is_of_all_memory() {
-        let blocks = 300;
-        let (mut turns, mut pages) = (PageTurns::default(), Vec::new());
-        while pages.len() < blocks {
-            turns.choose(pages.len() + 7, blocks as u64 * PAGES, &mut pages);
-        }
-        let of = |pages: &[PageNo]| pages.iter().map(|p| p.0 / PAGES).collect::<Vec<_>>();
-        let mut first = of(&pages[..blocks]);
-        assert!(first[..75].iter().filter(|b| **b < 150).count().abs_diff(37) < 4, "{first:?}");
-        first.sort_unstable();
-        assert_eq!(first, (0..blocks as u64).collect::<Vec<_>>());
-        // Every page comes, in time.
-        let mut seen = std::collections::BTreeSet::new();
-        for _ in 0..400 {
-            let mut pages = Vec::new();
-            turns.choose(10, 10 * PAGES, &mut pages);
-            seen.extend(pages);
-        }
-        assert_eq!(seen.len() as u64, 10 * PAGES);
-    }
 
     fn row(page: u32, node: u16) -> Sighting {
         Sighting { object: 0, page, region: None, home: NodeId(0), node: NodeId(node), kind: None }

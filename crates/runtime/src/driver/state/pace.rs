@@ -6,6 +6,7 @@
 
 use homenode_model::Ns;
 use homenode_sources::budget::{Budget, lately};
+use homenode_wire::facts;
 
 /// Average time between two requests for pages.
 const GAP: Ns = Ns(5_000_000);
@@ -20,14 +21,17 @@ const RAREST: u32 = 3;
 pub const AT_ONCE: usize = 256;
 /// Pages of the first batch, before the cost of one in the running program is known.
 const FIRST: usize = 16;
-/// Thousandths of the CPUs' time that samples may take: half of the budget's share.
+/// Thousandths of the CPUs' time that samples may take with the default budget: half of its share.
 const SHARE: u64 = 5;
-/// Thousandths of elapsed time that homenode's own thread may take for samples. On a full machine,
-/// one of the team's threads loses that time, and all others wait for it at the next barrier.
+/// Thousandths of elapsed time that homenode's own thread may take for samples with the default
+/// budget. On a full machine, one of the team's threads loses that time, and all others wait for it
+/// at the next barrier.
 const SHARE_OF_ONE: u64 = 20;
 /// The same two limits for a recording.
 const SHARE_RECORDED: u64 = 30;
 const SHARE_OF_ONE_RECORDED: u64 = 60;
+/// The highest limit of either kind, whatever the budget.
+const MOST: u64 = 500;
 /// Highest cost that a sample counts with: a quarter of what homenode's own thread may save up.
 const DEAREST: Ns = Ns(5_000_000);
 /// Assumed cost of taking a page away and of the fault afterwards, until it is measured.
@@ -58,13 +62,15 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A pace that starts at `now`, on a machine of `cpus` CPUs. `record`: samples are for a
-    /// recording.
-    pub fn new(cpus: u64, record: bool, now: Ns) -> Self {
-        let (share, of_one) = match record {
-            true => (SHARE_RECORDED, SHARE_OF_ONE_RECORDED),
-            false => (SHARE, SHARE_OF_ONE),
+    /// A pace that starts at `now`, on a machine of `cpus` CPUs, with a budget of `permille`
+    /// thousandths. `record`: samples are for a recording.
+    pub fn new(cpus: u64, record: bool, permille: u64, now: Ns) -> Self {
+        let limits = match record {
+            true => [SHARE_RECORDED, SHARE_OF_ONE_RECORDED],
+            false => [SHARE, SHARE_OF_ONE],
         };
+        let default = facts::Budget::DEFAULT.permille;
+        let [share, of_one] = limits.map(|limit| (limit * permille / default).clamp(1, MOST.max(limit)));
         Self {
             budget: Budget::new(share * cpus, now),
             own: Budget::new(of_one, now),
@@ -163,7 +169,7 @@ mod tests {
 
     #[test]
     fn one_long_time_does_not_make_a_sample_dear_and_many_do() {
-        let mut p = Pace::new(1, false, Ns::ZERO);
+        let mut p = Pace::new(1, false, 10, Ns::ZERO);
         (0..50).for_each(|_| p.handled(Ns(2_000)));
         p.handled(Ns(65_000_000));
         assert!(p.handling < Ns(3_000), "{:?}", p.handling);
@@ -173,7 +179,7 @@ mod tests {
 
     #[test]
     fn gaps_are_of_the_mean_and_longer_while_nothing_is_to_be_asked_for() {
-        let mut p = Pace::new(1, false, Ns::ZERO);
+        let mut p = Pace::new(1, false, 10, Ns::ZERO);
         let near = |is: u64, should: u64| is.abs_diff(should) < should / 20;
         assert!(near(mean_gap(&mut p), GAP.0));
         (0..20).for_each(|_| p.found(0, 8));
@@ -186,7 +192,7 @@ mod tests {
 
     #[test]
     fn small_batches_are_rarer() {
-        let mut p = Pace::new(1, false, Ns::ZERO);
+        let mut p = Pace::new(1, false, 10, Ns::ZERO);
         (0..9).for_each(|_| assert_eq!(p.room_of_request(Ns::ZERO), 0, "no time has passed"));
         assert_eq!(p.rare, RAREST);
         assert_eq!(p.room_of_request(Ns(10_000_000_000)), FIRST);
@@ -194,16 +200,24 @@ mod tests {
     }
 
     #[test]
-    fn samples_take_their_share_and_no_more() {
-        let mut p = Pace::new(4, false, Ns::ZERO);
-        let (mut spent, seconds) = (0, 20);
-        for ms in 1..=1000 * seconds {
-            let pages = p.room(AT_ONCE, Ns(ms * 1_000_000)) as u64;
-            p.asked_source(pages, Ns(2_000).times(pages), Ns(2_000), Ns(10_000));
-            spent += 12_000 * pages;
+    fn samples_take_their_share_of_the_budget_and_no_more() {
+        let seconds = 20;
+        let spends = |permille: u64| {
+            let mut p = Pace::new(4, false, permille, Ns::ZERO);
+            let mut spent = 0;
+            for ms in 1..=1000 * seconds {
+                let pages = p.room(AT_ONCE, Ns(ms * 1_000_000)) as u64;
+                p.asked_source(pages, Ns(2_000).times(pages), Ns(2_000), Ns(10_000));
+                spent += 12_000 * pages;
+            }
+            (p, spent)
+        };
+        for (permille, share) in [(10, SHARE), (20, 2 * SHARE), (2, 1)] {
+            let (_, spent) = spends(permille);
+            let allowed = share * 4 * seconds * 1_000_000;
+            assert!(spent <= allowed && spent > allowed / 2, "{permille}: {spent} of {allowed}");
         }
-        let allowed = SHARE * 4 * seconds * 1_000_000;
-        assert!(spent <= allowed && spent > allowed / 2, "{spent} of {allowed}");
+        let (p, _) = spends(10);
         assert_eq!((p.cost(), p.asking()), (Ns(12_000), Ns(2_000).times(p.asked())));
     }
 }

@@ -21,7 +21,7 @@ use crate::guard::holdback::block_of;
 use crate::watch::choice::Eyes;
 use crate::watch::numbers::PAGE;
 use crate::watch::objects::Object;
-use crate::watch::sightings::PageTurns;
+use crate::watch::turns::Turns;
 use crate::watch::{ChosenSource, Draws};
 
 /// Draws of a block that a policy gets at a time. With eight, 60 to 40 looks like 40 to 60 one time
@@ -46,7 +46,7 @@ enum Telling {
     /// Draws of blocks with enough of them.
     Proportions(Draws),
     /// Nothing. Samples are for a recording, and pages are asked for in turn.
-    Kept(PageTurns),
+    Kept(Turns),
     /// Nothing. The policy needs counts and there are none.
     Nothing,
 }
@@ -116,7 +116,7 @@ impl SourceWatch {
         let nodes = settings.machine.nodes();
         let enough = if interest.counts_at_wakes { ENOUGH_AT_WAKES } else { ENOUGH };
         let telling = match eyes.says() {
-            Some(says) if settings.record && !says.counts() => Telling::Kept(PageTurns::default()),
+            Some(says) if settings.record && !says.counts() => Telling::Kept(Turns::default()),
             _ if !interest.counts() => Telling::Touches,
             Some(says) if says.counts() => Telling::Counts(Tally::new(nodes)),
             Some(_) if interest.by_proportion => Telling::Proportions(Draws::new(nodes, enough)),
@@ -136,6 +136,7 @@ impl SourceWatch {
         let pace = Pace::new(
             settings.machine.cpus().len().max(1) as u64,
             settings.record,
+            settings.budget.permille,
             homenode_sys::call::now(),
         );
         let seen = SourceTotals {
