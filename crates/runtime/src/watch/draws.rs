@@ -105,6 +105,11 @@ impl Draws {
         self.ripe = ripe;
     }
 
+    /// Draws that a decision about a block needs.
+    pub const fn enough(&self) -> u32 {
+        self.enough
+    }
+
     /// Number of ripe blocks.
     pub fn ripe(&self) -> usize {
         self.ripe.len()

@@ -195,6 +195,23 @@ fn what_a_thread_of_homenodes_does_beside_the_team_nobody_waits_for() {
     assert_eq!(d.serial_time(), waited);
 }
 
+#[test]
+fn a_run_too_short_for_a_decision_says_so() {
+    for (samples, says) in [(3, true), (40, false)] {
+        let (mut d, world) = driver("daemon", Some(PRESENCE), &[]);
+        round(&mut d, &world, &[]);
+        for i in 0..samples {
+            later(11_000_000);
+            let touch = Seen { address: BASE + i % 16 * PAGE, node: NodeId(1), time: Ns(0), kind: None };
+            world.lock().unwrap().seen.push(touch);
+            d.tick();
+        }
+        d.end();
+        let note = |n: &String| n.contains("none had as many (3 samples in all): a longer run or a larger");
+        assert_eq!(d.notes().iter().any(note), says, "{:?}", d.notes());
+    }
+}
+
 /// 64 MiB that are watched, and what asking for a page takes.
 fn watched(ask_ns: u64, ask_said_ns: Option<u64>, more: &[Set]) -> (Driver, Shared) {
     let (mut d, world) = driver("competitive", Some(PRESENCE), more);

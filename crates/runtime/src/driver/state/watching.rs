@@ -189,6 +189,12 @@ impl SourceWatch {
                 tally.dropped(),
                 Tally::PLACES
             )),
+            Telling::Proportions(draws) if self.seen.blocks == 0 && self.seen.told > 0 => all.push(format!(
+                "the policy decides about a block of 64 KiB from {} samples of it on, and none had as many \
+                 ({} samples in all): a longer run or a larger --budget gives more",
+                draws.enough(),
+                self.seen.told
+            )),
             _ => {}
         }
         all
