@@ -238,7 +238,12 @@ fn says(f: &Facts) -> Vec<String> {
             let p = f.plan.as_ref().map(|p| p.progress).unwrap_or_default();
             vec![format!("{} of {} planned pages are at home", percent(p.at_home, p.pages), p.pages)]
         }
-        Worked::NothingMoved => vec!["no page was moved".into()],
+        Worked::NothingMoved => {
+            let Samples { remote, all } = f.touched();
+            let seen = format!("{} of {all} touched pages had another home", percent(remote, all));
+            let told = (remote > 0).then(|| format!("no page was moved: {seen}"));
+            told.into_iter().chain(["no page was moved".into()]).collect()
+        }
         Worked::TooFew => {
             let (a, b) = (f.guard.moved.all, f.guard.held.all);
             vec![
@@ -390,7 +395,7 @@ fn next(f: &Facts, advice: &[advice::Advice], command: &str) -> String {
 mod tests {
     use super::*;
     use homenode_model::Bytes;
-    use homenode_wire::facts::{Counters, FRAMES, Guard, Object, Objects, Origin, Regions, Threads};
+    use homenode_wire::facts::{Counters, FRAMES, Guard, Object, Objects, Origin, Regions, Threads, Watch};
 
     fn ran() -> Facts {
         let regions = Regions { in_source: 2, runs: 40, ..Regions::default() };
@@ -486,6 +491,18 @@ mod tests {
         }
         let f = Facts { threads, ..judged(Verdict::Pays, samples(1, 24), samples(12, 24)) };
         assert!(lines(&f)[0].starts_with("homenode: 3 of 4 threads changed nodes; moving pays: remote"));
+    }
+
+    #[test]
+    fn what_was_seen_is_told_although_nothing_moved() {
+        let watch = Watch { before: samples(373, 746), ..Watch::default() };
+        let seen = Facts { watch: Some(watch), ..ran() };
+        assert_eq!(worked(&seen), Worked::NothingMoved);
+        assert_eq!(
+            lines(&seen)[0],
+            "homenode: no page was moved: 50.0 % of 746 touched pages had another home"
+        );
+        assert_eq!(lines(&ran())[0], "homenode: no page was moved");
     }
 
     #[test]
