@@ -122,8 +122,8 @@ fn stamp(set: &Dataset) -> Option<(PathBuf, String)> {
     Some((folder, format!("{:016x}", sum.0)))
 }
 
-/// Whether the disk has room for a pyramid; `accesses`: bytes of the table of accesses.
-fn has_room(accesses: u64, room: Bytes) -> Result<(), PyramidError> {
+/// Refuses a pyramid for which the disk has no room; `accesses`: bytes of the table of accesses.
+fn check_room(accesses: u64, room: Bytes) -> Result<(), PyramidError> {
     let needed = Bytes(accesses.saturating_mul(TIMES));
     if room < needed { Err(PyramidError::NoRoom { needed, room }) } else { Ok(()) }
 }
@@ -139,7 +139,7 @@ pub fn begin(set: &Dataset, recipe: Recipe) -> Result<Writer, PyramidError> {
         Some((folder, _)) => {
             let new = folder.join(PYRAMID_NEW);
             let _ = fs::remove_file(&new);
-            has_room(set.size_of(tables::Access::NAME), room(&folder)?)?;
+            check_room(set.size_of(tables::Access::NAME), room(&folder)?)?;
             Writer::create(recipe, &new)
         }
     }
@@ -282,8 +282,8 @@ mod tests {
 
     #[test]
     fn a_disk_with_too_little_room_is_left_as_it_is() {
-        assert!(has_room(100 << 20, Bytes(200 << 20)).is_ok());
-        let why = has_room(100 << 20, Bytes(5 << 20)).unwrap_err().to_string();
+        assert!(check_room(100 << 20, Bytes(200 << 20)).is_ok());
+        let why = check_room(100 << 20, Bytes(5 << 20)).unwrap_err().to_string();
         assert_eq!(why, "it may take 200 MiB, and the disk has 5 MiB left");
         assert!(room(Path::new("/")).unwrap() > Bytes(0));
     }

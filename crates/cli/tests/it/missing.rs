@@ -6,24 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::container;
+use crate::odd_places::{PROGRAM, RUN};
 use crate::support::{fresh, homenode, instrumented, outcome, plain};
-
-const PROGRAM: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-int main(void) {
-    int n = 1 << 16;
-    double *a = calloc(n, sizeof *a);
-    for (int r = 0; r < 20; r++) {
-#pragma omp parallel for schedule(static)
-        for (int i = 0; i < n; i++) a[i] += 1;
-    }
-    printf("%g\n", a[5]);
-    return 0;
-}
-"#;
-
-const RUN: [&str; 7] = ["run", "--pretend-nodes", "2", "--threads", "2", "--", "./program"];
 
 /// homenode behind a shell's command in name spaces of its own, or `None`: skipped.
 fn within(dir: &Path, mount: &str, words: &[&str]) -> Option<Output> {

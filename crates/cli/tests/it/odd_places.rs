@@ -10,7 +10,8 @@ use std::process::Command;
 use crate::run::number;
 use crate::support::{fresh, homenode, outcome, plain};
 
-const PROGRAM: &str = r#"
+/// A program with parallel regions that prints 20.
+pub const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 int main(void) {
@@ -25,7 +26,8 @@ int main(void) {
 }
 "#;
 
-const RUN: [&str; 7] = ["run", "--pretend-nodes", "2", "--threads", "2", "--", "./program"];
+/// It on two pretended nodes.
+pub const RUN: [&str; 7] = ["run", "--pretend-nodes", "2", "--threads", "2", "--", "./program"];
 
 #[test]
 fn a_small_stack_is_enough_for_homenode() {

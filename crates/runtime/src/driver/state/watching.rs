@@ -179,7 +179,7 @@ impl SourceWatch {
         }
         if paused.0 * WORTH_TELLING > elapsed.0 {
             all.push(format!(
-                "nothing was watched for {:.1} s: the program had so many page faults that to be told of each would have cost too much",
+                "nothing was watched for {:.1} s: reports of the program's many page faults would have cost too much",
                 paused.0 as f64 * 1e-9
             ));
         }

@@ -42,7 +42,8 @@
 //!   and nothing else.
 //! - A row of more pages than a cell stays whole. So a single row is a single sum at every
 //!   resolution.
-//! - Memory is bounded by [`write::BUFFERED`] sums and by one entry of the index for each block.
+//! - Memory is bounded by [`write::BUFFERED`] sums, a block of each run that is merged, and one
+//!   entry of the index for each block.
 //! - The file is data: a reader checks the checksum of each block and every number in it.
 
 pub mod block;
