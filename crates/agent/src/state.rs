@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 use homenode_model::Ns;
 use homenode_runtime::driver::{Clocks, Driver, Settings, settings};
 use homenode_runtime::nodes::Nodes;
+use homenode_runtime::own_thread::{self, own_threads};
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::{moving, report, watch};
 use homenode_wire::facts::Facts;
@@ -280,14 +281,18 @@ pub fn region_begin(function: usize, caller: usize, threads: impl FnOnce() -> us
             start_watching();
         }
         let threads = if PLANNED.load(Ordering::Relaxed) { threads() } else { 0 };
-        with(|d| {
+        let moves = with(|d| {
             files(d);
             if threads > 0 {
                 d.team(threads);
                 PLANNED.store(d.asks_for_team(), Ordering::Relaxed);
             }
             d.region_begin(RegionKey { function, caller });
+            d.wants_mover()
         });
+        if moves == Some(true) {
+            start_moving();
+        }
     } else {
         OTHERS_REGIONS.fetch_add(1, Ordering::Relaxed);
     }
@@ -320,6 +325,24 @@ fn start_watching() {
     let started = guarded(|| watch::thread::start(tick));
     if started != Some(true) {
         with(|d| d.note("nothing was watched: no thread could be made for it".into()));
+    }
+}
+
+/// Starts the thread that moves pages while the team runs, unless it runs.
+#[cold]
+fn start_moving() {
+    static RUNS: AtomicBool = AtomicBool::new(false);
+    /// Marks of the program get the driver meanwhile.
+    const PAUSE: Ns = Ns(500_000);
+    if RUNS.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let run = || {
+        while with(Driver::move_beside).flatten().is_some_and(|rest| own_threads::sleep(rest.max(PAUSE))) {}
+        RUNS.store(false, Ordering::Relaxed);
+    };
+    if guarded(|| own_thread::start("homenode-move", 256 << 10, run).is_ok()) != Some(true) {
+        with(Driver::has_no_mover);
     }
 }
 

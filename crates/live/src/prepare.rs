@@ -22,7 +22,7 @@ use homenode_verdict::facts;
 use homenode_verdict::report::Report;
 use homenode_wire::facts::Facts;
 use homenode_wire::schedule::Asked;
-use homenode_wire::settings::{self, Settings};
+use homenode_wire::settings::{self, MoveWhile, Settings};
 use homenode_wire::{Message, plan};
 
 use crate::budget::Budget;
@@ -49,6 +49,8 @@ pub struct RunOptions<'a> {
     pub force: bool,
     /// Pages are copied also where the program's changes of its memory cannot all be seen.
     pub copy_unseen: bool,
+    /// When pages with a known target move.
+    pub move_while: MoveWhile,
     /// OpenMP's threads are bound to CPUs, node by node.
     pub bind: bool,
     /// Large allocations begin on pages.
@@ -149,6 +151,7 @@ impl RunFolder {
             plan: args.planned.is_some(),
             source: args.source,
             copy_unseen: args.copy_unseen,
+            move_while: args.move_while,
             journal: args.journal.map(journal).transpose()?,
             record: args.record,
             stream: args.stream.clone(),

@@ -9,6 +9,8 @@ mod every_policy;
 mod first_touch;
 #[path = "driver/guard.rs"]
 mod guard;
+#[path = "driver/overlap.rs"]
+mod overlap;
 #[path = "driver/probing.rs"]
 mod probing;
 #[path = "driver/recorded_firsts.rs"]
@@ -72,6 +74,8 @@ struct World {
     looks: usize,
     /// CPU time of the thread that moves a page.
     move_ns: u64,
+    /// Wall time of a move.
+    move_wall_ns: u64,
     /// Of the thread that asks for one.
     ask_ns: u64,
     /// What the source says that takes, if something else.
@@ -126,6 +130,7 @@ impl Mover for Hands {
     fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>) {
         let mut world = self.0.lock().unwrap();
         CPU.set(CPU.get() + world.move_ns * pages.len() as u64);
+        WALL.set(WALL.get() + world.move_wall_ns * pages.len() as u64);
         world.calls.push(pages.len());
         assert!(world.watched.iter().all(|s| !s.contains(pages[0].0)), "the source still has what moves");
         for (page, to) in pages {
@@ -136,6 +141,9 @@ impl Mover for Hands {
                 out.push(MoveResult::Moved);
             }
         }
+    }
+    fn moves_in_use(&self) -> bool {
+        true
     }
     fn prefer(&mut self, _: usize, _: usize, _: Option<NodeId>) -> Result<bool, String> {
         Ok(false)
@@ -211,6 +219,7 @@ enum Set {
     /// Permille, milliseconds.
     Budget(u64, u64),
     Force(bool),
+    MoveWhile(wire::MoveWhile),
     /// No budget of the user's.
     Trial,
     Journal(std::path::PathBuf),
@@ -237,6 +246,7 @@ fn driver_with(policy: &str, eyes: impl FnOnce(&Shared) -> Option<Eyes>, more: &
             Set::Arming(arming) => asked.arming = arming,
             Set::Budget(permille, ms) => asked.budget = Budget { permille, fixed: Ns(ms * 1_000_000) },
             Set::Force(force) => asked.force = force,
+            Set::MoveWhile(when) => asked.move_while = when,
             Set::Trial => asked.trial = true,
             Set::Journal(folder) => asked.journal = Some(folder),
             Set::Machine(nodes, cpus) => asked.machine = wire::Machine::even(nodes, cpus, Bytes::gib(1), 20),

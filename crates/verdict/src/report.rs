@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use homenode_dataset::foreign;
 use homenode_model::Ns;
-use homenode_wire::facts::{Arming, Facts, Object, Region, Samples, Times};
+use homenode_wire::facts::{Arming, Facts, KnownMoves, Object, Region, Samples, Times};
 use serde_json::{Value, json};
 
 use crate::advice::{self, Names};
@@ -241,6 +241,7 @@ fn costs(out: &mut String, f: &Facts) -> std::fmt::Result {
             percent(f.waited.0, f.elapsed.0),
         )?;
     }
+    known_moves(out, f)?;
     match f.settled.filter(|_| f.counters.arms > 0) {
         Some(s) => writeln!(
             out,
@@ -251,6 +252,34 @@ fn costs(out: &mut String, f: &Facts) -> std::fmt::Result {
             s.regions
         ),
         None => Ok(()),
+    }
+}
+
+/// What moves of pages with a known target cost, if some were made while the team ran.
+fn known_moves(out: &mut String, f: &Facts) -> std::fmt::Result {
+    let m = f.known_moves;
+    if m.beside == 0 {
+        return Ok(());
+    }
+    let each = |time: Ns, pages: u64| format!("{:.1} us", time.0 as f64 / 1e3 / pages.max(1) as f64);
+    writeln!(
+        out,
+        "  moves      {} pages while the team ran ({} of a thread's CPU time), {} while it slept (it waited {})",
+        m.beside,
+        seconds(m.spare),
+        m.asleep,
+        seconds(m.waited),
+    )?;
+    match m.compared {
+        0 => writeln!(out, "             no region ran with and without moves, so nothing was compared"),
+        n => writeln!(
+            out,
+            "             {n} regions took {} longer for {} pages ({} a page; {} while the team slept)",
+            seconds(m.longer),
+            m.compared_pages,
+            each(m.longer, m.compared_pages),
+            each(m.waited, m.asleep),
+        ),
     }
 }
 
@@ -279,7 +308,7 @@ fn process_json(f: &Facts, names: &Names) -> Value {
             "ping_pongs": r.ping_pongs,
         })
     };
-    // One value more than the macro can nest.
+    // Two values more than the macro can nest.
     let mut all = json!({
         "pid": f.pid,
         "complete": true,
@@ -330,7 +359,20 @@ fn process_json(f: &Facts, names: &Names) -> Value {
         "advice": advice::sentences(f, names),
     });
     all["schedule"] = f.schedule.as_ref().map(schedule::json).into();
+    all["known_moves"] = known_moves_json(&f.known_moves);
     all
+}
+
+fn known_moves_json(m: &KnownMoves) -> Value {
+    json!({
+        "asleep": m.asleep,
+        "waited_ns": m.waited.0,
+        "beside": m.beside,
+        "spare_ns": m.spare.0,
+        "compared_regions": m.compared,
+        "compared_pages": m.compared_pages,
+        "longer_ns": m.longer.0,
+    })
 }
 
 fn nanos(d: Duration) -> u64 {

@@ -399,6 +399,25 @@ pub struct Plan {
     pub scaled: Option<String>,
 }
 
+/// Moves of pages with a known target, by what the team did meanwhile (measured).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownMoves {
+    /// Pages that moved while the team slept.
+    pub asleep: u64,
+    /// How long the team waited for them.
+    pub waited: Ns,
+    /// Pages that moved while the team ran.
+    pub beside: u64,
+    /// CPU time of homenode's thread for them.
+    pub spare: Ns,
+    /// Regions with moves that were compared with the same regions without.
+    pub compared: u64,
+    /// Pages that moved beside the compared regions.
+    pub compared_pages: u64,
+    /// By how much the compared regions took longer.
+    pub longer: Ns,
+}
+
 /// What one process leaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
@@ -430,6 +449,8 @@ pub struct Facts {
     pub pretended: bool,
     /// What the mover did.
     pub counters: Counters,
+    /// Moves of pages with a known target.
+    pub known_moves: KnownMoves,
     /// Regions.
     pub regions: Regions,
     /// Rounds of the iteration.
@@ -460,7 +481,7 @@ pub struct Facts {
 
 impl Message for Facts {
     const KIND: Kind = Kind::Facts;
-    const VERSION: u16 = 5;
+    const VERSION: u16 = 6;
     const MOST: usize = 16 << 20;
 }
 

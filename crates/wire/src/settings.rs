@@ -66,6 +66,41 @@ impl fmt::Display for Wanted {
     }
 }
 
+/// When pages with a known target move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MoveWhile {
+    /// The first 32 MiB of a region's start while the team sleeps; what is more, by the manner that
+    /// turns out cheaper.
+    #[default]
+    Auto,
+    /// At the start of a region, while the team sleeps.
+    Asleep,
+    /// By a thread of homenode's own, while the team runs.
+    Running,
+}
+
+impl MoveWhile {
+    /// All, by name.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("auto", Self::Auto), ("asleep", Self::Asleep), ("running", Self::Running)];
+}
+
+impl FromStr for MoveWhile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == text);
+        found.map(|(_, w)| *w).ok_or_else(|| format!("`{text}` is none of auto, asleep, running"))
+    }
+}
+
+impl fmt::Display for MoveWhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(_, w)| w == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
 /// A node of the machine, as this run may use it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
@@ -123,6 +158,8 @@ pub struct Settings {
     pub source: Wanted,
     /// Copy without userfaultfd, too.
     pub copy_unseen: bool,
+    /// When pages with a known target move.
+    pub move_while: MoveWhile,
     /// Folder for the policy's journal, a file for each process.
     #[serde(with = "some_os")]
     pub journal: Option<PathBuf>,
@@ -140,7 +177,7 @@ pub struct Settings {
 
 impl Message for Settings {
     const KIND: Kind = Kind::Settings;
-    const VERSION: u16 = 4;
+    const VERSION: u16 = 5;
     const MOST: usize = 16 << 20;
 }
 

@@ -8,6 +8,7 @@ use homenode_error::Result;
 use homenode_live::budget::Budget;
 use homenode_live::policies;
 use homenode_runtime::watch::Wanted;
+use homenode_wire::settings::MoveWhile;
 
 use super::schedule::ScheduleArgs;
 use super::subject::{RunArgs, Subject};
@@ -87,6 +88,11 @@ pub struct LiveArgs {
     /// gives up by other ways may come back
     #[arg(long)]
     pub copy_unseen: bool,
+    /// When pages with a known target move (a plan's, block's): asleep (while the team sleeps, at
+    /// the start of a region), running (by a thread of homenode's, while the team runs), or auto:
+    /// up to 32 MiB asleep, and more by the manner that costs the program less
+    #[arg(long, value_name = "WHEN", default_value_t = MoveWhile::Auto)]
+    pub move_while: MoveWhile,
     /// Bind OpenMP's threads to CPUs, node by node, unless OMP_PLACES or OMP_PROC_BIND is set
     #[arg(long)]
     pub bind: bool,

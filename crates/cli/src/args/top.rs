@@ -140,6 +140,7 @@ impl TopArgs {
             pretend_nodes: self.pretend_nodes,
             budget: self.budget,
             copy_unseen: false,
+            move_while: Default::default(),
             align: false,
             bind: self.bind,
             force: false,

@@ -148,6 +148,7 @@ impl LiveArgs {
             budget: self.budget,
             force: self.force,
             copy_unseen: self.copy_unseen,
+            move_while: self.move_while,
             bind: self.bind,
             align: self.align,
             journal: self.journal.as_deref(),

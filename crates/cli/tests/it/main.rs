@@ -19,6 +19,7 @@ mod kernel;
 mod kernel_work;
 mod killed;
 mod lab;
+mod lab_beside;
 mod lab_firsts;
 mod lab_homes;
 mod lab_interleaved;

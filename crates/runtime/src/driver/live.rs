@@ -158,6 +158,11 @@ impl Mover for Live {
         out.extend(pages.iter().map(|(page, _)| result(*page).unwrap_or(MoveResult::NoPage)));
     }
 
+    fn moves_in_use(&self) -> bool {
+        // Otherwise a move copies pages, as a touch does. Such moves are rare and short.
+        self.started.kernel_moves
+    }
+
     fn prefer(&mut self, address: usize, bytes: usize, node: Option<NodeId>) -> Result<bool, String> {
         moving::prefer(Span::new(address, bytes), node).map_err(|e| e.to_string())
     }

@@ -57,6 +57,8 @@ pub trait Mover: Send {
     /// Moves whole pages, each to a node; no page occurs twice. Appends each outcome to `out`,
     /// which is empty before, in the order of `pages`.
     fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>);
+    /// Whether [`Mover::move_pages`] may move pages that the program uses meanwhile.
+    fn moves_in_use(&self) -> bool;
     /// Sets the node on which future pages of the range will lie; `None`: on the toucher's. Returns
     /// `false` if this mover has no such policies.
     ///

@@ -1,13 +1,27 @@
 //! Moves pages in turns, as far as the budget has room, and tells policy and recording the outcome.
 
-use homenode_model::{MoveOutcome, MoveResult, NodeId, Ns, PageRange};
+use homenode_model::{MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
 use homenode_sys::HUGE;
+use homenode_wire::facts::KnownMoves;
 use homenode_wire::live::Cause;
 
 use super::run::Driver;
 use super::state::moves::WantedMove;
+use super::state::waiting;
 use crate::guard::Verdict;
 use crate::stream::MovedPage;
+use crate::watch::numbers::PAGE;
+
+/// Most pages that move in one turn beside the team: a huge page, about a millisecond. Marks of the
+/// program wait for a turn.
+const TURN: u64 = (HUGE / PAGE) as u64;
+/// Time between two looks for a region that runs.
+const REST: Ns = Ns(2_000_000);
+
+/// Moves whose outcome no policy waits for.
+fn untold(moves: Vec<(PageNo, NodeId)>) -> Vec<WantedMove> {
+    moves.into_iter().map(|(page, to)| WantedMove { page, to, told: false }).collect()
+}
 
 impl Driver {
     /// Moves pages that the policy knows nothing of. Returns how many moved.
@@ -83,15 +97,16 @@ impl Driver {
         self.moves.later.looks(self.account.now());
         let mut moved = 0;
         loop {
+            if self.moves.overlap.is_chosen() || self.moves.overlap.takes_the_rest() {
+                return moved;
+            }
             let room = self.turn();
             let moves = self.moves.later.take_turn(room);
             if moves.is_empty() {
                 return moved;
             }
-            let wanted: Vec<WantedMove> =
-                moves.into_iter().map(|(page, to)| WantedMove { page, to, told: false }).collect();
-            let n = wanted.len();
-            let (now, waits) = self.move_in_turns(wanted);
+            let n = moves.len();
+            let (now, waits) = self.move_in_turns(untold(moves));
             moved += now;
             if waits == n {
                 return moved;
@@ -102,7 +117,7 @@ impl Driver {
     /// Moves pages in turns, as far as the budget has room. The others wait, or their policy is
     /// told that they stay. Returns how many moved, and how many wait.
     pub(super) fn move_in_turns(&mut self, mut moves: Vec<WantedMove>) -> (u64, usize) {
-        let mut room = self.turn();
+        let mut room = self.room_asleep(&moves);
         if (moves.len() as u64) > room && room > 0 {
             // Huge pages move whole, so all wanted pages of one have the same turn.
             moves.sort_by_cached_key(|m| self.memory.address(m.page));
@@ -115,11 +130,59 @@ impl Driver {
             }
             moved += self.move_now(now);
             rest = waits;
-            room = self.turn();
+            room = self.room_asleep(rest);
         }
         rest.iter().for_each(|m| self.put_off(m));
         self.note_undone(moved);
         (moved, rest.len())
+    }
+
+    /// Whether pages wait for a thread of homenode's own to move them while the team runs.
+    pub fn wants_mover(&self) -> bool {
+        self.moves.overlap.is_on() && self.moves.later.waits()
+    }
+
+    /// Runs in a thread of homenode's own: moves some waiting pages while the team runs. Returns
+    /// the time until the next call; `None`: nothing waits.
+    pub fn move_beside(&mut self) -> Option<Ns> {
+        self.beside(|d| d.timed(|d, _| d.heavy(Self::move_beside_now)))
+    }
+
+    fn move_beside_now(&mut self) -> Option<Ns> {
+        let is_over = self.account.is_stopped() && !self.moves.later.is_undoing();
+        if is_over || !self.moves.later.waits() {
+            return None;
+        }
+        if !self.moves.overlap.is_on() {
+            return Some(REST);
+        }
+        // The team does not wait, so the room for time that it waits for does not matter.
+        let room = self.room_at(self.moves.later.price().0, Ns(1)).min(TURN);
+        let mut moves = untold(self.moves.later.take_turn(room));
+        moves.sort_by_cached_key(|m| self.memory.address(m.page));
+        let (now, waits) = moves.split_at(self.whole_units(&moves, room));
+        waits.iter().for_each(|m| self.put_off(m));
+        if now.is_empty() {
+            return Some(waiting::GAP);
+        }
+        let begin = self.account.thread_time();
+        let moved = self.move_pages(now);
+        let took = self.account.thread_time() - begin;
+        self.moves.later.took(took, now.len() as u64);
+        self.moves.overlap.moved_beside(now.len() as u64, took);
+        self.note_undone(moved);
+        Some(Ns::ZERO)
+    }
+
+    /// No thread could be made that moves pages while the team runs.
+    pub fn has_no_mover(&mut self) {
+        self.moves.overlap.is_unable();
+        self.note("all pages moved while the team slept: no thread could be made for it".into());
+    }
+
+    /// What moves of pages with a known target cost.
+    pub fn known_moves(&self) -> KnownMoves {
+        self.moves.overlap.told()
     }
 
     /// If pages go back, counts that `moved` more have gone back.
@@ -130,6 +193,13 @@ impl Driver {
             _ => "made it worse",
         };
         self.account.stop(format!("moving {why} (presence samples); {undone} pages were moved back"));
+    }
+
+    /// How many of these pages move now, while the team sleeps.
+    fn room_asleep(&self, moves: &[WantedMove]) -> u64 {
+        // A policy that waits for the outcome gets it now.
+        let leaves = self.moves.overlap.takes_the_rest() && !moves.iter().any(|m| m.told);
+        if leaves { 0 } else { self.turn() }
     }
 
     /// Pages of the next turn; 0 if there is no room.
@@ -151,9 +221,11 @@ impl Driver {
     }
 
     fn move_now(&mut self, moves: &[WantedMove]) -> u64 {
-        let begin = self.account.thread_time();
+        let (begin, wall) = (self.account.thread_time(), self.account.now());
         let moved = self.move_pages(moves);
-        self.moves.later.took(self.account.thread_time() - begin, moves.len() as u64);
+        let n = moves.len() as u64;
+        self.moves.later.took(self.account.thread_time() - begin, n);
+        self.moves.overlap.moved_asleep(n, self.account.now() - wall);
         moved
     }
 
@@ -165,6 +237,11 @@ impl Driver {
             let result = MoveResult::Busy;
             self.policy.outcome(&MoveOutcome { page: m.page, to: m.to, result, cost: Ns::ZERO });
         }
+    }
+
+    /// Whether pages wait for the team to run, and the budget has room for them.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.moves.overlap.told().beside > 0 && self.moves.later.waits() && self.turn() > 0
     }
 
     /// Pages that the budget had no room to move; the verb for the report; whether the budget is

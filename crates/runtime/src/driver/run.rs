@@ -17,6 +17,7 @@ use super::state::evidence::MovingEvidence;
 use super::state::marks::{During, EndedRegion, ProgramMarks, RegionStats, RoundTimes};
 use super::state::memory::ProgramMemory;
 use super::state::moves::PageMoves;
+use super::state::overlap::Overlap;
 use super::state::plan::PlanTable;
 use super::state::recording::RunRecording;
 use super::state::watching::SourceWatch;
@@ -93,6 +94,7 @@ impl Driver {
             .stream
             .as_ref()
             .and_then(|folder| Stream::create(folder, account.started()).map_err(|why| notes.push(why)).ok());
+        let overlap = Overlap::new(settings.move_while, mover.moves_in_use());
         let mut driver = Self {
             settings,
             policy,
@@ -101,7 +103,7 @@ impl Driver {
             marks: ProgramMarks::default(),
             memory: ProgramMemory::default(),
             arming: ArmingWork::default(),
-            moves: PageMoves::default(),
+            moves: PageMoves { overlap, ..PageMoves::default() },
             watching,
             evidence: MovingEvidence { hold, ..MovingEvidence::default() },
             plan: None,
@@ -235,6 +237,7 @@ impl Driver {
             }
             d.mover.team_starts();
             d.first_touches_in_time(now);
+            d.moves.overlap.begins(id, d.moves.later.waits());
             d.tell(Event::RegionBegin { region: id.0 });
             if d.is_move_due(now) {
                 d.heavy(Self::move_later);
@@ -248,6 +251,10 @@ impl Driver {
             let armed = d.arm_at_region(id, now);
             d.moves.counts.region_begins();
             d.marks.runs(id, now, armed);
+            if d.moves.overlap.is_watching(d.moves.later.waits()) {
+                let starts = d.account.now();
+                d.moves.overlap.runs(id, d.moves.later.waits(), starts);
+            }
         });
     }
 
@@ -255,6 +262,7 @@ impl Driver {
     pub fn region_end(&mut self) {
         self.timed(|d, now| {
             let Some(EndedRegion { id, took, armed }) = d.marks.joined(now) else { return };
+            d.moves.overlap.ends(now);
             d.take_touches();
             let end = Event::RegionEnd { region: id.0 };
             if d.is_look_due(now) {

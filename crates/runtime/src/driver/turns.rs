@@ -176,10 +176,14 @@ impl Driver {
         let waits = self.arming.waiting.left_out(&self.memory.objects);
         let what = if self.watches() { "watched" } else { "armed" };
         for (pages, what, told) in [(waits, what, !self.account.is_stopped()), self.not_moved()] {
-            if pages > 0 && told {
+            let mib = (pages * PAGE as u64) >> 20;
+            if pages > 0 && told && self.is_cut_short() && what == "moved" {
                 self.note(format!(
-                    "{} MiB were not {what}: the budget of homenode's own time had no room for them yet; --budget gives more, and a longer run does",
-                    (pages * PAGE as u64) >> 20
+                    "{mib} MiB were not moved: the program ended before their turn; '--move-while asleep' moves them at once"
+                ));
+            } else if pages > 0 && told {
+                self.note(format!(
+                    "{mib} MiB were not {what}: the budget of homenode's own time had no room for them yet; --budget gives more, and a longer run does"
                 ));
             }
         }

@@ -33,6 +33,7 @@ pub fn facts(d: &Driver, modules: Vec<Module>) -> Facts {
         nodes: settings.machine.nodes() as u64,
         pretended: settings.pretend,
         counters: d.counters(),
+        known_moves: d.known_moves(),
         regions: regions(d),
         rounds: Rounds {
             count: d.times().rounds,

@@ -1,11 +1,14 @@
 //! What moves cost, while a team waits for them, and where the budget stops them.
 
+use homenode_wire::settings::MoveWhile;
+
 use super::*;
 
 /// An object of 64 MiB on node 0, and a driver that tells its policy what the second node does, or
 /// places by address.
 fn large_object(policy: &str, says: Option<Says>, budget: (u64, u64)) -> (Driver, Shared, usize, usize) {
-    let (mut d, world) = driver(policy, says, &[Set::Budget(budget.0, budget.1)]);
+    let (mut d, world) =
+        driver(policy, says, &[Set::Budget(budget.0, budget.1), Set::MoveWhile(MoveWhile::Asleep)]);
     let (object, pages) = (BASE + (1 << 24), 1 << 14);
     d.born(object, pages * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
     (0..pages).for_each(|i| _ = world.lock().unwrap().homes.insert(object + i * PAGE, NodeId(0)));
@@ -93,7 +96,8 @@ fn what_dies_before_its_turn_is_not_moved_and_is_told() {
 
 #[test]
 fn moving_back_keeps_within_the_budget() {
-    let (mut d, world, object, pages) = next_touch_with_object(&[Set::Budget(10, 100)]);
+    let (mut d, world, object, pages) =
+        next_touch_with_object(&[Set::Budget(10, 100), Set::MoveWhile(MoveWhile::Asleep)]);
     world.lock().unwrap().move_ns = 40_000;
     for _ in 0..300 {
         a_region(&mut d);

@@ -88,6 +88,7 @@ fn facts() -> impl Strategy<Value = Facts> {
             nodes: n[9],
             pretended: yes[1],
             counters: Counters { arms: n[10], own: Ns(n[11]), ..Counters::default() },
+            known_moves: KnownMoves { beside: n[1], longer: Ns(n[12]), ..KnownMoves::default() },
             regions: Regions {
                 in_source: n[12],
                 runs: n[13],

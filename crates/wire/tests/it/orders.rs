@@ -7,7 +7,7 @@ use homenode_model::{Bytes, NodeId, Ns};
 use homenode_wire::facts::{Arming, Budget};
 use homenode_wire::plan::{self, Home, How, Plan, Site};
 use homenode_wire::schedule::{Asked, Code, Loop, Mode, Run, Schedules, Thread};
-use homenode_wire::settings::{Machine, Node, Settings, Wanted};
+use homenode_wire::settings::{Machine, MoveWhile, Node, Settings, Wanted};
 use homenode_wire::{decode, encode};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -31,6 +31,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             plan: yes[3],
             source: Wanted::ALL[source].1,
             copy_unseen: yes[4],
+            move_while: MoveWhile::ALL[source % MoveWhile::ALL.len()].1,
             journal: journal.map(|bytes| OsString::from_vec(bytes).into()),
             record: yes[5],
             schedule: yes[0].then(|| Asked {

@@ -113,6 +113,7 @@ impl RecordArgs {
             budget: Some(BUDGET),
             force: true,
             copy_unseen: false,
+            move_while: Default::default(),
             bind: false,
             align: false,
             journal: None,

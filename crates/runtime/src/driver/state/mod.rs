@@ -8,6 +8,7 @@ pub mod licence;
 pub mod marks;
 pub mod memory;
 pub mod moves;
+pub mod overlap;
 pub mod pace;
 pub mod pilots;
 pub mod plan;

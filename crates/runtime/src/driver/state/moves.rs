@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use homenode_model::{NodeId, PageNo, PageRange};
 use homenode_sys::HUGE;
 
+use super::overlap::Overlap;
 use super::postponed::Postponed;
 use crate::watch::numbers::PageNumbers;
 
@@ -60,6 +61,8 @@ pub struct PageMoves {
     pub list: MoveList,
     /// Moves that wait for room in the budget.
     pub later: Postponed,
+    /// Whether moves wait for the team to run.
+    pub overlap: Overlap,
     /// Counts of pages that moved.
     pub counts: MoveCounts,
 }

@@ -162,9 +162,14 @@ impl Postponed {
         Some(*undone)
     }
 
+    /// Whether moves wait.
+    pub fn waits(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
     /// Whether it is time to look for room for waiting moves.
     pub fn is_due(&self, now: Ns) -> bool {
-        !self.runs.is_empty() && now - self.looked >= GAP
+        self.waits() && now - self.looked >= GAP
     }
 
     /// Somebody looks for room now.
