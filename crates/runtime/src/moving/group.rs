@@ -266,10 +266,7 @@ impl Arming<'_> {
             let mut new = word.with_marked(marks(word.marked(), *armed));
             self.say_left_out(block, word, *armed);
             if *armed != 0 {
-                let manner = match self.manner {
-                    Manner::Stays if word.armed() != 0 && !word.stays() => Manner::Alone,
-                    manner => manner,
-                };
+                let manner = if word.armed() == 0 { self.manner } else { both(word, self.manner) };
                 new = new.with_armed(word.armed() | armed).with_manner(manner);
             }
             block.keep(new);
@@ -429,6 +426,17 @@ fn each_run(block: Block, chosen: Pages, marked: Pages, mut f: impl FnMut(Span, 
             (_, Some(y)) => f(b.next().unwrap_or(y), false),
             (Some(x), None) => f(x, true),
         }
+    }
+}
+
+/// The manner of a block that has armed pages and gets more. Several objects may lie in it. One of
+/// them may wait for its first touches, and a touch of its neighbour must not bring its pages into
+/// being.
+const fn both(word: Word, more: Manner) -> Manner {
+    match more {
+        Manner::Stays if word.stays() => Manner::Stays,
+        Manner::Around if !word.alone() => Manner::Around,
+        _ => Manner::Alone,
     }
 }
 

@@ -1,10 +1,12 @@
 //! What becomes of pages that moved: by the blocks that were held back.
 
+use homenode_wire::settings::MoveWhile;
+
 use super::*;
 
 #[test]
 fn what_moving_made_worse_is_moved_back() {
-    let (mut d, world, object, pages) = next_touch_with_object(&[]);
+    let (mut d, world, object, pages) = next_touch_with_object(&[Set::MoveWhile(MoveWhile::Asleep)]);
     a_region(&mut d);
     let moved = touch_armed(&world, 1, |_| 1);
     assert!((pages / 2..pages).contains(&moved), "{moved} of {pages}: some are held back");
@@ -28,7 +30,7 @@ fn what_moving_made_worse_is_moved_back() {
 /// Both nodes use every page, as often the one as the other, once it has come to the node that
 /// `first` names.
 fn with_pages_that_both_use(first: impl Fn(usize) -> u16) -> (Driver, Shared, std::ops::Range<usize>) {
-    let (mut d, world, object, pages) = next_touch_with_object(&[]);
+    let (mut d, world, object, pages) = next_touch_with_object(&[Set::MoveWhile(MoveWhile::Asleep)]);
     let (turn, whole) = (Cell::new(0), object..object + pages * PAGE);
     for _ in 0..200 {
         a_region(&mut d);
@@ -81,7 +83,7 @@ fn what_is_spread_more_evenly_stays_though_it_is_as_remote() {
 
 #[test]
 fn what_was_held_back_follows_and_nothing_else_is_armed_for_it() {
-    let (mut d, world, object, pages) = next_touch_with_object(&[]);
+    let (mut d, world, object, pages) = next_touch_with_object(&[Set::MoveWhile(MoveWhile::Asleep)]);
     let armed = |world: &Shared| {
         let world = world.lock().unwrap();
         let blocks = world.arms.iter().filter(|(.., manner)| *manner == Manner::Around);

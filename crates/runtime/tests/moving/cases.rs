@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use homenode_model::{Bytes, NodeId, Ns};
-use homenode_runtime::moving::{self, Mechanism, Move, Options, Span, Why};
+use homenode_runtime::moving::{self, Manner, Mechanism, Move, Options, Span, Why};
 use homenode_sys::memory::{Access, map, map_aligned, unmap};
 use homenode_sys::{HUGE, PAGE};
 
@@ -185,6 +185,35 @@ fn pages_never_touched_before_are_zero() {
         ((m.end - 8) as *mut u64).write_volatile(4);
         moving::disarm_all();
         assert_eq!(((m.end - 8) as *const u64).read_volatile(), 4);
+    }
+    gone(m);
+}
+
+#[test]
+fn a_touch_brings_no_page_of_a_neighbour_into_being_that_waits_for_its_first_touch() {
+    let Some(_one) = ready().filter(|_| MECHANISM == Mechanism::UserFault) else { return };
+    let m = map_aligned(HUGE, HUGE, Access::ReadWrite).unwrap();
+    let page = |i: usize| Span::new(m.start + i * PAGE, PAGE);
+    let [untouched, used] = [Span::new(m.start, 8 * PAGE), Span::new(m.start + 8 * PAGE, 8 * PAGE)];
+    for order in [
+        [(untouched, Manner::Alone), (used, Manner::Around)],
+        [(used, Manner::Around), (untouched, Manner::Alone)],
+    ] {
+        for i in 8..16 {
+            // SAFETY: this test's memory.
+            unsafe { (page(i).start as *mut usize).write_volatile(i) };
+        }
+        for (span, manner) in order {
+            assert_eq!(moving::arm_as(&[span], manner).armed, span.bytes());
+        }
+        // SAFETY: this test's memory.
+        assert_eq!(unsafe { (page(9).start as *const usize).read_volatile() }, 9);
+        let pages: Vec<usize> = (0..16).map(|i| page(i).start).collect();
+        let mut homes = vec![None; 16];
+        moving::homes(&pages, &mut homes);
+        assert!(homes[..8].iter().all(Option::is_none), "{homes:?}");
+        assert!(homes[8..].iter().all(Option::is_some), "{homes:?}");
+        moving::disarm_all();
     }
     gone(m);
 }
