@@ -1,10 +1,11 @@
-/* irregular: three loops whose iterations take different times and touch memory irregularly, with a
- * schedule that the run-time chooses. For measurements of schedules in the simulator.
+/* irregular: four programs whose loops take different times by iteration and touch memory irregularly,
+ * with a schedule that the run-time chooses. For measurements of schedules in the simulator.
  *
- *   irregular pagerank|cg|pic SIZE ROUNDS
+ *   irregular pagerank|cg|pic|bfs SIZE ROUNDS
  *
  * pagerank  vertices pull from random neighbours; degrees follow a power law
  * cg        conjugate gradients on an unstructured matrix with 3 to 11 entries a row
+ * bfs       breadth-first searches from ROUNDS sources; unvisited vertices look for visited neighbours
  * pic       rows of cells with as many particles as a moving bump has there; fields of three rows
  */
 #include <math.h>
@@ -119,6 +120,58 @@ static double cg(long n, int rounds)
     return x[n / 2];
 }
 
+static double bfs(long n, int rounds)
+{
+    int64_t *begin = memory(sizeof *begin * (size_t)(n + 1));
+    begin[0] = 0;
+    for (long v = 0; v < n; v++) {
+        double u = (double)(chance() % 1000003 + 1) / 1000003.0;
+        begin[v + 1] = begin[v] + 4 + (int64_t)fmin(6.0 / sqrt(u), 400.0);
+    }
+    int32_t *from = memory(sizeof *from * (size_t)begin[n]), *parent = memory(sizeof *parent * (size_t)n);
+    int8_t *front = memory((size_t)n), *next = memory((size_t)n);
+    uint64_t seed = chance();
+#pragma omp parallel for schedule(runtime)
+    for (long v = 0; v < n; v++) {
+        uint64_t x = seed + (uint64_t)v * 0x9e3779b97f4a7c15u;
+        for (int64_t e = begin[v]; e < begin[v + 1]; e++) {
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            from[e] = (int32_t)((x >> 33) % (uint64_t)n);
+        }
+        parent[v] = -1;
+        front[v] = next[v] = 0;
+    }
+    double levels = 0.0;
+    for (int r = 0; r < rounds; r++) {
+        int32_t source = (int32_t)((uint64_t)r * 2654435761u % (uint64_t)n);
+#pragma omp parallel for schedule(runtime)
+        for (long v = 0; v < n; v++) {
+            parent[v] = v == source ? source : -1;
+            front[v] = v == source;
+        }
+        for (long found = 1; found > 0; levels += 1.0) {
+            found = 0;
+#pragma omp parallel for schedule(runtime) reduction(+ : found)
+            for (long v = 0; v < n; v++) {
+                next[v] = 0;
+                if (parent[v] >= 0)
+                    continue;
+                for (int64_t e = begin[v]; e < begin[v + 1]; e++)
+                    if (front[from[e]]) {
+                        parent[v] = from[e];
+                        next[v] = 1;
+                        found++;
+                        break;
+                    }
+            }
+            int8_t *t = front;
+            front = next;
+            next = t;
+        }
+    }
+    return levels;
+}
+
 /* `m` rows of 256 cells; up to 1024 particles a row. */
 enum { CELLS = 256, MOST = 1024 };
 
@@ -166,7 +219,8 @@ int main(int argc, char **argv)
     long n = argc > 2 ? atol(argv[2]) : 10000;
     int rounds = argc > 3 ? atoi(argv[3]) : 5;
     const char *what = argc > 1 ? argv[1] : "pagerank";
-    double result = !strcmp(what, "cg") ? cg(n, rounds) : !strcmp(what, "pic") ? pic(n, rounds) : pagerank(n, rounds);
+    double result = !strcmp(what, "cg") ? cg(n, rounds) : !strcmp(what, "pic") ? pic(n, rounds)
+                  : !strcmp(what, "bfs") ? bfs(n, rounds) : pagerank(n, rounds);
     printf("%s %.9g\n", what, result);
     return 0;
 }

@@ -8,6 +8,7 @@ mod book;
 mod c_api;
 mod ci;
 mod dataset;
+mod dealt;
 mod dist;
 mod fuzz_programs;
 mod map;
@@ -70,6 +71,8 @@ enum Command {
     KillPoints(seeded::KillsArgs),
     /// Whether 'homenode run' says what is right of each program of tests/verdicts, every time
     Verdicts(verdicts::VerdictsArgs),
+    /// Recorded dynamic loops under other schedules, in the simulator
+    Dealt(dealt::DealtArgs),
     /// Our programs beside others' that do the same, in turns
     #[command(subcommand)]
     Versus(versus::Reference),
@@ -95,6 +98,7 @@ impl Command {
             Self::FuzzInputs(args) => seeded::inputs(args),
             Self::KillPoints(args) => seeded::kills(args),
             Self::Verdicts(args) => verdicts::run(&args),
+            Self::Dealt(args) => dealt::run(&args),
             Self::Versus(reference) => versus::run(reference),
             Self::Spread(args) => spread::run(&args),
         }

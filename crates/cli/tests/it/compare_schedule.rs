@@ -6,34 +6,7 @@ use std::path::Path;
 use crate::support::{compilers, fresh, homenode, outcome};
 
 /// Four nodes with a CPU and little cache each.
-const MACHINE: &str = r#"format = 1
-name = "four"
-about = "four nodes with small caches"
-link = "10 GB/s"
-page_sizes = ["4 KiB"]
-[[nodes]]
-count = 4
-cpus = 1
-memory = "1 GiB"
-bandwidth = "20 GB/s"
-[latency]
-levels = ["100 ns", "200 ns"]
-[[caches]]
-level = 2
-size = "32 KiB"
-line = "64 B"
-ways = 8
-shared_by = "cpu"
-hit = "5 ns"
-[core]
-access = "1 ns"
-outstanding = 1
-[migration]
-fixed = "2 us"
-per_kib = "0.2 us"
-shootdown = "1 us"
-serialised = false
-"#;
+const MACHINE: &str = include_str!("../../../../tests/schedules/four.toml");
 
 /// A recording of tests/schedules/lu.c; false: there are no compilers.
 fn recorded(dir: &Path, args: &[&str]) -> bool {
