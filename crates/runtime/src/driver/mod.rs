@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | what each mark of the program sets off | `run` | `marks`, `account` |
 //! | arming, and pages that wait for it | `arming`, `turns` | `arming`, `waiting`, `memory` |
-//! | moving pages, now or later | `moves` | `moves`, `postponed` |
+//! | moving pages: now, later, or beside the running team | `moves` | `moves`, `postponed`, `overlap` |
 //! | watching who touches what | `watching` | `watching`, `pace` |
 //! | whether moving pays | `judging`, `probing`, `trial` | `evidence`, `probes`, `pilots`, `licence` |
 //! | following a plan | `planning` | `plan`, `team_size` |
