@@ -44,7 +44,7 @@
 use core::fmt;
 
 use homenode_cache::hierarchy::TooManyAgents;
-use homenode_cache::{Agent, Full, Hierarchy, Line, Miss, Outcome, Shape, ShapeError, Words};
+use homenode_cache::{AccessOutcome, Agent, CacheShape, Full, Hierarchy, Line, Miss, ShapeError, Words};
 use homenode_model::{CpuId, LineNo, Ps, ThreadId, Ticks, Topology};
 
 use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
@@ -135,7 +135,7 @@ macro_rules! each {
 }
 
 impl Engine {
-    fn new(shape: &Shape) -> Result<Self, TooManyAgents> {
+    fn new(shape: &CacheShape) -> Result<Self, TooManyAgents> {
         Ok(match shape.agents() {
             0..=63 => Self::Of63(Hierarchy::new(shape, MAX_CHUNKS)?),
             64..=127 => Self::Of127(Hierarchy::new(shape, MAX_CHUNKS)?),
@@ -174,7 +174,7 @@ impl Caches {
     /// # Errors
     /// [`CachesError::Shape`], [`CachesError::TooManyCpus`].
     pub fn new(machine: &Topology, cpus: &[CpuId]) -> Result<Self, CachesError> {
-        let shape = Shape::new(machine, cpus).map_err(CachesError::Shape)?;
+        let shape = CacheShape::new(machine, cpus).map_err(CachesError::Shape)?;
         let engine = Engine::new(&shape).map_err(CachesError::TooManyCpus)?;
         let mut hit_time = vec![Ps::ZERO];
         for cache in &machine.caches[1..] {
@@ -258,7 +258,7 @@ impl Caches {
         let line = Line(line.0 >> self.shift);
         let outcome = each!(&mut self.engine, h => h.access(state.agent, line, write));
         let outcome = outcome.map_err(CachesError::Full)?;
-        if outcome == Outcome::FRONT && !self.emit_hits {
+        if outcome == AccessOutcome::FRONT && !self.emit_hits {
             state.counts.hits[0] += 1;
             return Ok(false);
         }
@@ -272,7 +272,7 @@ impl Caches {
         tick: Ticks,
         line: Line,
         write: bool,
-        outcome: Outcome,
+        outcome: AccessOutcome,
         out: &mut MemChunk,
     ) {
         let state = &mut self.threads[thread.index()];

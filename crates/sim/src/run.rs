@@ -14,7 +14,7 @@ use std::thread;
 use homenode_log::file::LogReader;
 use homenode_model::{Bytes, CacheScope, CpuId, LineNo, ThreadId, Ticks, Topology};
 use homenode_order::step::{Mark, Step, Sync, What};
-use homenode_order::{Order, Sink, Trace};
+use homenode_order::{Order, StepSink, Trace};
 use homenode_policy::journal::{self, Journalled};
 use homenode_policy::{Policy, PolicyContext, SpecError};
 
@@ -22,7 +22,7 @@ use crate::caches::{Caches, CachesError};
 use crate::change::{Change, Changing};
 use crate::memory::{Memory, MemoryError, MemoryOptions, Outcome};
 use crate::stream::MemChunk;
-use crate::yardsticks::path::Way;
+use crate::yardsticks::path::HomePath;
 use crate::yardsticks::{Script, Tally, TallyError, Yardsticks};
 
 /// Steps between two hand-overs to the workers.
@@ -42,7 +42,7 @@ pub struct Job {
     /// Policy and its options, as [`homenode_policy::build`] takes it.
     pub policy: String,
     /// Carried out in place of the policy: what was decided in advance.
-    pub way: Option<Arc<Way>>,
+    pub way: Option<Arc<HomePath>>,
     /// The rest.
     pub options: MemoryOptions,
 }
@@ -154,7 +154,7 @@ struct Lanes {
     marks: usize,
 }
 
-impl Sink for Lanes {
+impl StepSink for Lanes {
     #[inline]
     fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) -> bool {
         let mut new = false;

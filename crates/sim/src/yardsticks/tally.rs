@@ -7,7 +7,7 @@ use homenode_model::{Bytes, CpuId, LineNo, PageNo, PageRange, Ps, Rows, Ticks, T
 use super::bound::Bound;
 use super::costs::{Costs, Counts};
 use super::epoch::Epoch;
-use super::path::{Path, Way};
+use super::path::{HomePath, Path};
 use super::search::Search;
 use crate::memory::streams::Streams;
 use crate::memory::window::SinceItem;
@@ -57,7 +57,7 @@ pub struct Yardsticks {
     /// No policy without replication is faster.
     pub bound: Ps,
     /// Each page's own cheapest way; `None` when there were too many epochs to keep it.
-    pub way: Option<Way>,
+    pub way: Option<HomePath>,
     /// The counts of the whole timed part, to search good placements in.
     pub search: Search,
     /// Epochs.
