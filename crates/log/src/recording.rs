@@ -237,9 +237,10 @@ pub struct Module {
 }
 
 /// What can go wrong with the directory.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// A file or directory cannot be read or written.
+    #[error("cannot {tried} {}: {error}", path.display())]
     Io {
         /// What was tried.
         tried: &'static str,
@@ -249,6 +250,7 @@ pub enum RecordingError {
         error: std::io::Error,
     },
     /// The directory is not a recording.
+    #[error("{} is not a recording of homenode: {why}", path.display())]
     NotARecording {
         /// The path.
         path: PathBuf,
@@ -256,22 +258,9 @@ pub enum RecordingError {
         why: String,
     },
     /// A log is damaged.
+    #[error("{0}")]
     Log(LogError),
 }
-
-impl fmt::Display for RecordingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io { tried, path, error } => write!(f, "cannot {tried} {}: {error}", path.display()),
-            Self::NotARecording { path, why } => {
-                write!(f, "{} is not a recording of homenode: {why}", path.display())
-            }
-            Self::Log(e) => write!(f, "{e}"),
-        }
-    }
-}
-
-impl std::error::Error for RecordingError {}
 
 impl From<LogError> for RecordingError {
     fn from(e: LogError) -> Self {

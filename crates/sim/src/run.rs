@@ -6,7 +6,6 @@
 //! shows in a result.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -68,9 +67,10 @@ pub struct Results {
 }
 
 /// Why a simulation failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A job binds another number of threads than the recording has.
+    #[error("the recording has {recorded} threads, the machine was given {bound}")]
     Threads {
         /// In the recording.
         recorded: usize,
@@ -78,30 +78,18 @@ pub enum RunError {
         bound: usize,
     },
     /// A policy's specification is wrong.
+    #[error("{0}")]
     Policy(SpecError),
     /// Stage 2.
+    #[error("{0}")]
     Caches(CachesError),
     /// Stage 3.
+    #[error("{0}")]
     Memory(MemoryError),
     /// The caller asked to stop.
+    #[error("interrupted")]
     Stopped,
 }
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Threads { recorded, bound } => {
-                write!(f, "the recording has {recorded} threads, the machine was given {bound}")
-            }
-            Self::Policy(e) => e.fmt(f),
-            Self::Caches(e) => e.fmt(f),
-            Self::Memory(e) => e.fmt(f),
-            Self::Stopped => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 /// Which threads share which cache: machines and bindings that agree here have the same memory
 /// stream.

@@ -9,7 +9,6 @@
 //! | 12–15 | CRC-32 of bytes 0–11 and the payload |
 //! | 16– | payload |
 
-use std::fmt;
 use std::io::{self, Read};
 
 use postcard::ser_flavors::Flavor;
@@ -107,9 +106,10 @@ pub trait Message: Serialize + DeserializeOwned {
 }
 
 /// What is wrong with a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameFault {
     /// The input ends inside the frame.
+    #[error("it is cut off: {wanted} bytes should follow, {had} are there")]
     CutOff {
         /// Bytes that the frame still needs at the offset.
         wanted: u64,
@@ -117,10 +117,13 @@ pub enum FrameFault {
         had: u64,
     },
     /// The input is something else: its first bytes.
+    #[error("it is something else: it begins with {0:02x?}")]
     Magic([u8; 4]),
     /// The frame is of another kind: its number.
+    #[error("it is {}", other_kind(*.0))]
     Kind(u16),
     /// The frame is of a version that this homenode does not read.
+    #[error("it is of version {found}, and this homenode reads version {known}")]
     Version {
         /// The frame's version.
         found: u16,
@@ -128,6 +131,7 @@ pub enum FrameFault {
         known: u16,
     },
     /// The payload is longer than its kind allows.
+    #[error("it has {length} bytes of payload, and {most} are allowed")]
     TooLong {
         /// Bytes of the payload; when writing, the first count that was beyond the bound.
         length: u64,
@@ -135,6 +139,7 @@ pub enum FrameFault {
         most: u64,
     },
     /// Header or payload was changed: the checksum does not match.
+    #[error("it is damaged: its checksum is {stored:08x}, its bytes give {computed:08x}")]
     Checksum {
         /// What the frame says.
         stored: u32,
@@ -142,17 +147,22 @@ pub enum FrameFault {
         computed: u32,
     },
     /// The payload is no value of its type, or a list or text in it is beyond its bound.
+    #[error("its payload makes no sense: {0}")]
     Payload(postcard::Error),
     /// Bytes follow where nothing may follow: how many.
+    #[error("{0} bytes follow that do not belong to it")]
     Trailing(u64),
     /// The buffer has no room for what is to be written.
+    #[error("the buffer has no room for it")]
     Room,
     /// The system failed to read.
+    #[error("it cannot be read: {0}")]
     Io(io::ErrorKind),
 }
 
 /// A frame that cannot be read or written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}, byte {offset}: {fault}", kind.name())]
 pub struct Error {
     /// What was expected.
     pub kind: Conversation,
@@ -162,41 +172,13 @@ pub struct Error {
     pub fault: FrameFault,
 }
 
-impl fmt::Display for FrameFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CutOff { wanted, had } => {
-                write!(f, "it is cut off: {wanted} bytes should follow, {had} are there")
-            }
-            Self::Magic(bytes) => write!(f, "it is something else: it begins with {bytes:02x?}"),
-            Self::Kind(n) => match Conversation::ALL.into_iter().find(|k| *k as u16 == *n) {
-                Some(other) => write!(f, "it is something else: {}", other.name()),
-                None => write!(f, "it is of kind {n}, which this homenode does not know"),
-            },
-            Self::Version { found, known } => {
-                write!(f, "it is of version {found}, and this homenode reads version {known}")
-            }
-            Self::TooLong { length, most } => {
-                write!(f, "it has {length} bytes of payload, and {most} are allowed")
-            }
-            Self::Checksum { stored, computed } => {
-                write!(f, "it is damaged: its checksum is {stored:08x}, its bytes give {computed:08x}")
-            }
-            Self::Payload(e) => write!(f, "its payload makes no sense: {e}"),
-            Self::Trailing(n) => write!(f, "{n} bytes follow that do not belong to it"),
-            Self::Room => f.write_str("the buffer has no room for it"),
-            Self::Io(kind) => write!(f, "it cannot be read: {kind}"),
-        }
+/// What a frame with this number of a kind is.
+fn other_kind(number: u16) -> String {
+    match Conversation::ALL.into_iter().find(|kind| *kind as u16 == number) {
+        Some(other) => format!("something else: {}", other.name()),
+        None => format!("of kind {number}, which this homenode does not know"),
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, byte {}: {}", self.kind.name(), self.offset, self.fault)
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl FrameFault {
     pub(crate) const fn at(self, kind: Conversation, offset: u64) -> Error {

@@ -1,7 +1,5 @@
 //! Reads a memory stream and keeps the epochs apart.
 
-use std::fmt;
-
 use homenode_model::{Bytes, CpuId, LineNo, PageNo, PageRange, Ps, Rows, Ticks, Topology, TopologyError};
 
 use super::bound::Bound;
@@ -16,38 +14,25 @@ use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
 use homenode_order::step::{ByteRange, Mark, Sync};
 
 /// Why there are no yardsticks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TallyError {
     /// The machine makes no sense.
+    #[error("the machine cannot be simulated: {0}")]
     Topology(TopologyError),
     /// A thread is not bound, or to a CPU that the machine lacks.
+    #[error("the stream's {threads} threads are not all bound to CPUs")]
     Binding {
         /// Threads of the stream.
         threads: usize,
     },
     /// An address beyond all canonical ones: the stream is damaged.
+    #[error("address {address:#x} is beyond all canonical ones: the recording is damaged")]
     Address {
         /// The first byte.
         address: u64,
     },
 }
-
-impl fmt::Display for TallyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Topology(e) => write!(f, "the machine cannot be simulated: {e}"),
-            Self::Binding { threads } => {
-                write!(f, "the stream's {threads} threads are not all bound to CPUs")
-            }
-            Self::Address { address } => {
-                write!(f, "address {address:#x} is beyond all canonical ones: the recording is damaged")
-            }
-        }
-    }
-}
-
-impl std::error::Error for TallyError {}
 
 /// What a tally yields; times of the timed part.
 #[derive(Clone, Debug)]
