@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use homenode_log::What;
+use homenode_log::RecordKind;
 use homenode_log::check::{MAX_PROBLEMS, check};
 use homenode_log::decode::MAX_RECORDS;
 use homenode_log::file::{FRAME, FRAME_HEAD, HEADER, LogReader, MAX_PAYLOAD, STORED};
@@ -32,7 +32,7 @@ pub fn log(bytes: &[u8]) -> u64 {
             continue;
         }
         match reader.next_record() {
-            Ok(Some(r)) if matches!(r.what, What::Mark(_)) => marks += 1,
+            Ok(Some(r)) if matches!(r.what, RecordKind::Mark(_)) => marks += 1,
             Ok(Some(_)) => accesses += 1,
             Ok(None) => break false,
             Err(_) => break true,

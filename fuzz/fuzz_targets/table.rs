@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use homenode_dataset::file::Reader;
+use homenode_dataset::file::TableReader;
 use homenode_dataset::tables::{ALL, TableInfo};
 
 /// Bytes before the first frame, and before a frame's block.
@@ -18,7 +18,7 @@ const MOST: usize = 1 << 20;
 /// # Panics
 /// When a bound does not hold.
 pub fn rows_of(bytes: &[u8], table: &TableInfo) -> (u64, u64) {
-    let Ok(mut reader) = Reader::new(bytes, table.name, &(table.columns)()) else { return (0, 1) };
+    let Ok(mut reader) = TableReader::new(bytes, table.name, &(table.columns)()) else { return (0, 1) };
     let (mut rows, mut damages, mut before) = (0, 0, 0);
     while let Some(next) = reader.next_chunk() {
         match next {

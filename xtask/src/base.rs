@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// What a command returns: nothing, or why it failed.
-pub type Outcome = Result<(), String>;
+pub type CommandResult = Result<(), String>;
 
 /// The repository's root.
 pub fn root() -> PathBuf {

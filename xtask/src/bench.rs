@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use crate::process::{self, cargo, read};
-use crate::{Outcome, root, since};
+use crate::{CommandResult, root, since};
 
 /// A benchmark: its package, its target, what it measures.
 const BENCHES: &[(&str, &str, &str)] = &[
@@ -53,10 +53,11 @@ enum Compared {
     Since(since::SinceArgs),
 }
 
-pub fn run(args: &BenchArgs) -> Outcome {
+pub fn run(args: &BenchArgs) -> CommandResult {
     if let Some(Compared::Since(asked)) = &args.since {
         let measured = since::run(asked)?;
-        let of = |m: since::Measured| (format!("since/{}", m.name), (m.ratio.median, "ratio".to_owned()));
+        let of =
+            |m: since::MeasuredRatio| (format!("since/{}", m.name), (m.ratio.median, "ratio".to_owned()));
         return keep(kept_results(), measured.into_iter().map(of).collect());
     }
     let args = &args.names;
@@ -90,7 +91,7 @@ fn kept_results() -> Results {
 }
 
 /// Keeps new results in place of the last ones.
-fn keep(before: Results, now: Results) -> Outcome {
+fn keep(before: Results, now: Results) -> CommandResult {
     let kept = root().join(KEPT);
     let all: Results = before.into_iter().chain(now).collect();
     let json = serde_json::to_string_pretty(&all).map_err(|e| e.to_string())?;

@@ -7,18 +7,18 @@
 use std::path::PathBuf;
 
 use crate::process::{cargo, program, run as must};
-use crate::{Outcome, root};
+use crate::{CommandResult, root};
 
 /// The release of mdBook. Its server and its search are left out.
 const VERSION: &str = "0.4.52";
 
 /// Makes the book.
-pub fn run() -> Outcome {
+pub fn run() -> CommandResult {
     make()
 }
 
 /// As `ci --long` does it.
-pub fn make() -> Outcome {
+pub fn make() -> CommandResult {
     let mdbook = installed()?;
     must(program(&mdbook.to_string_lossy()).arg("build"))
 }

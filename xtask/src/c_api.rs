@@ -10,15 +10,15 @@ mod parse;
 
 use std::fs;
 
-use crate::texts::File;
-use crate::{Outcome, root};
+use crate::texts::TextFile;
+use crate::{CommandResult, root};
 
 /// Return codes.
 const CODES: &str = "crates/model/src/code.rs";
 /// Structures and functions, in the order of the header.
 const FUNCTIONS: [&str; 2] = ["crates/agent/src/capi.rs", "crates/agent/src/capi_distribute.rs"];
 /// What is made, and how.
-type Made = (&'static str, fn(&Api) -> Result<String, String>);
+type Made = (&'static str, fn(&CApi) -> Result<String, String>);
 const MADE: [Made; 3] = [
     ("include/homenode.h", header::text),
     ("fortran/homenode.f90", fortran::text),
@@ -55,12 +55,12 @@ fn filled(lines: &[String], room: usize) -> Vec<String> {
 
 /// The C API, in the order of its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Api {
+pub struct CApi {
     /// Codes: name, value, what it means. Those of a function's answers (negative, or of arguments)
     /// come behind the return codes.
     pub codes: Vec<Code>,
     /// Structures.
-    pub structs: Vec<Struct>,
+    pub structs: Vec<CStruct>,
     /// Headings and functions.
     pub items: Vec<Item>,
 }
@@ -75,7 +75,7 @@ pub struct Code {
 
 /// A structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Struct {
+pub struct CStruct {
     pub name: String,
     pub about: Vec<String>,
     /// Name, Rust type, what it is.
@@ -101,7 +101,7 @@ pub struct Function {
 }
 
 /// `cargo xtask c-api`: writes header and module.
-pub fn run() -> Outcome {
+pub fn run() -> CommandResult {
     let read = |path: &str| fs::read_to_string(root().join(path)).map_err(|e| format!("{path}: {e}"));
     let functions = FUNCTIONS.map(read).into_iter().collect::<Result<Vec<_>, _>>()?;
     let api = parse::api(&read(CODES)?, &functions)?;
@@ -112,7 +112,7 @@ pub fn run() -> Outcome {
 }
 
 /// Header and module are what the source says.
-pub fn check(files: &[File]) -> Vec<String> {
+pub fn check(files: &[TextFile]) -> Vec<String> {
     let text = |path: &str| files.iter().find(|f| f.path == path).map_or("", |f| &f.text);
     let api = match parse::api(text(CODES), &FUNCTIONS.map(text)) {
         Ok(api) => api,
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn a_header_that_was_changed_by_hand_is_noticed() {
         let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
-        let mut files: Vec<File> = [CODES, FUNCTIONS[0], FUNCTIONS[1], MADE[0].0, MADE[1].0, MADE[2].0]
-            .map(|path| File { path: path.to_owned(), text: read(path) })
+        let mut files: Vec<TextFile> = [CODES, FUNCTIONS[0], FUNCTIONS[1], MADE[0].0, MADE[1].0, MADE[2].0]
+            .map(|path| TextFile { path: path.to_owned(), text: read(path) })
             .into();
         assert_eq!(check(&files), Vec::<String>::new());
         files[3].text += "\n";

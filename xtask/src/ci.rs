@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use crate::process::{self, cargo, present, program};
-use crate::{Outcome, book, dist, python, root, testing, tidy};
+use crate::{CommandResult, book, dist, python, root, testing, tidy};
 
 /// A step: its name and what it does.
-type Step = (&'static str, fn() -> Outcome);
+type Step = (&'static str, fn() -> CommandResult);
 
 /// Steps run in order. A failure before this one ends the run; from this one on all steps run
 /// before the verdict.
@@ -47,14 +47,14 @@ const STEPS: &[Step] = &[
 /// property. Then what people install, in clean roots.
 const LONG: [Step; 3] = [("test, long", test_long), ("book", book::make), ("dist", dist::test)];
 
-fn test_long() -> Outcome {
+fn test_long() -> CommandResult {
     // Tests record programs with the compilers and libraries of their own profile.
     process::run(cargo().args(["build", "--workspace", "--locked", "--release", "--quiet"]))?;
     let cases = std::env::var("PROPTEST_CASES").unwrap_or_else(|_| "4096".to_owned());
     testing::run(&["--release"], &["--include-ignored"], &[("PROPTEST_CASES", &cases)])
 }
 
-fn all(steps: impl Iterator<Item = Step>) -> Outcome {
+fn all(steps: impl Iterator<Item = Step>) -> CommandResult {
     let start = Instant::now();
     let done = in_order(steps);
     testing::tell();
@@ -63,7 +63,7 @@ fn all(steps: impl Iterator<Item = Step>) -> Outcome {
     Ok(())
 }
 
-fn in_order(steps: impl Iterator<Item = Step>) -> Outcome {
+fn in_order(steps: impl Iterator<Item = Step>) -> CommandResult {
     let (mut failed, mut testing) = (Vec::new(), false);
     for (name, step) in steps {
         testing |= name == FIRST_TEST;
@@ -92,12 +92,12 @@ pub struct CiArgs {
 }
 
 /// Runs the steps.
-pub fn run(args: CiArgs) -> Outcome {
+pub fn run(args: CiArgs) -> CommandResult {
     if args.long { all(STEPS.iter().copied().chain(LONG)) } else { all(STEPS.iter().copied()) }
 }
 
 /// Shell scripts parse; where shellcheck is installed, it has nothing to say.
-fn scripts() -> Outcome {
+fn scripts() -> CommandResult {
     let mut scripts = vec![root().join(".ci/run")];
     let folder = root().join("scripts");
     let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn what_fails_before_the_tests_ends_it_and_later_failures_are_collected() {
-        let bad: fn() -> Outcome = || Err("no".to_owned());
-        let never: fn() -> Outcome = || unreachable!("a step after a failed one");
+        let bad: fn() -> CommandResult = || Err("no".to_owned());
+        let never: fn() -> CommandResult = || unreachable!("a step after a failed one");
         assert_eq!(in_order([("clippy", bad), ("build", never)].into_iter()), Err("clippy: no".into()));
-        let all = [("build", (|| Ok(())) as fn() -> Outcome), (FIRST_TEST, bad), ("kernels", bad)];
+        let all = [("build", (|| Ok(())) as fn() -> CommandResult), (FIRST_TEST, bad), ("kernels", bad)];
         assert_eq!(in_order(all.into_iter()), Err("test: no; kernels: no".into()));
     }
 }

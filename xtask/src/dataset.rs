@@ -1,6 +1,6 @@
 //! A synthetic data set of any size: `cargo xtask dataset --gib 10 -o DIR`.
 
-use crate::Outcome;
+use crate::CommandResult;
 use crate::process::{self, cargo};
 
 /// What `dataset` takes.
@@ -13,7 +13,7 @@ pub struct DatasetArgs {
 }
 
 /// Runs the generator of `homenode-dataset`, optimised.
-pub fn run(args: &DatasetArgs) -> Outcome {
+pub fn run(args: &DatasetArgs) -> CommandResult {
     let mut generator = cargo();
     generator.args(["run", "--release", "--locked", "--quiet", "--package", "homenode-dataset"]);
     process::run(generator.args(["--example", "synthetic", "--"]).args(&args.options))

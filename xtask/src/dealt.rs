@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{cargo, program, read, run as run_it};
-use crate::{Outcome, root};
+use crate::{CommandResult, root};
 
 /// A program of `tests/schedules`, and what it is measured with.
 struct Subject {
@@ -80,7 +80,7 @@ pub struct DealtArgs {
 }
 
 /// `cargo xtask dealt [PROGRAM]...`: a row of Markdown for each program.
-pub fn run(args: &DealtArgs) -> Outcome {
+pub fn run(args: &DealtArgs) -> CommandResult {
     let known = |name: &String| SUBJECTS.iter().any(|s| s.name == name);
     if let Some(unknown) = args.programs.iter().find(|name| !known(name)) {
         let all: Vec<_> = SUBJECTS.iter().map(|s| s.name).collect();
@@ -141,7 +141,7 @@ fn row(subject: &Subject) -> Result<String, String> {
     Ok(format!("| {} | {} |", subject.name, cells.join(" | ")))
 }
 
-fn record(folder: &Path, subject: &Subject, words: &[&str], to: &str) -> Outcome {
+fn record(folder: &Path, subject: &Subject, words: &[&str], to: &str) -> CommandResult {
     let mut command = homenode(folder);
     command.args([
         "record",

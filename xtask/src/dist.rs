@@ -37,7 +37,7 @@ mod stage;
 use std::fs;
 use std::path::PathBuf;
 
-use base::{Outcome, cargo, files, fresh, must, out, pack, program, size, version};
+use base::{CommandResult, cargo, files, fresh, must, out, pack, program, size, version};
 
 /// Largest binary tarball, in bytes.
 const LARGEST: u64 = 30 << 20;
@@ -64,7 +64,7 @@ pub struct DistArgs {
 }
 
 /// Makes and checks.
-pub fn run(args: &DistArgs) -> Outcome {
+pub fn run(args: &DistArgs) -> CommandResult {
     if let Some(parts) = &args.check {
         check::known(parts).and_then(|()| make(None)).and_then(|()| check::some(parts))
     } else if let Some(parts) = &args.only_check {
@@ -79,7 +79,7 @@ pub fn run(args: &DistArgs) -> Outcome {
 }
 
 /// What `ci --long` does: makes everything and tries it.
-pub fn test() -> Outcome {
+pub fn test() -> CommandResult {
     make(None).and_then(|()| check::some(&[]))
 }
 
@@ -98,7 +98,7 @@ fn build() -> Result<String, String> {
 
 /// Makes everything of the binaries in `built`; of a release build unless one is named. That build
 /// alone is held to the promised glibc.
-fn make(built: Option<&str>) -> Outcome {
+fn make(built: Option<&str>) -> CommandResult {
     let folder = built.map_or_else(build, |built| Ok(built.to_owned()))?;
     let version = version()?;
     fresh(&out())?;

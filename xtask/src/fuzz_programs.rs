@@ -1,7 +1,7 @@
 //! Programs from a grammar, alone and under homenode, for any range of seeds
 //! (`crates/agent/tests/programs.rs`).
 
-use crate::{Outcome, process};
+use crate::{CommandResult, process};
 
 /// What `fuzz-programs` takes.
 #[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct ProgramsArgs {
 }
 
 /// Builds homenode and runs the programs.
-pub fn run(asked: ProgramsArgs) -> Outcome {
+pub fn run(asked: ProgramsArgs) -> CommandResult {
     process::run(process::cargo().args(["build", "--workspace", "--locked", "--quiet"]))?;
     let mut test = process::cargo();
     test.args(["test", "--workspace", "--locked", "--quiet", "--test", "programs", "--"]);

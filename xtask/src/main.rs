@@ -28,7 +28,7 @@ mod versus;
 
 use std::process::ExitCode;
 
-use base::{Outcome, root};
+use base::{CommandResult, root};
 use clap::Parser;
 
 /// Developer commands
@@ -81,7 +81,7 @@ enum Command {
 }
 
 impl Command {
-    fn run(self) -> Outcome {
+    fn run(self) -> CommandResult {
         match self {
             Self::Ci(args) => ci::run(args),
             Self::Book => book::run(),

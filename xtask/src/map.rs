@@ -12,10 +12,11 @@ mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::texts::{self, File};
-use crate::{Outcome, root};
+use crate::texts::{self, TextFile};
+use crate::{CommandResult, root};
 
 pub use graph::Graph;
+pub use read::public_types;
 
 /// The drawing of one crate.
 pub struct Drawing {
@@ -27,7 +28,7 @@ pub struct Drawing {
 
 /// The drawings of all crates, by name. Files of `bin` folders are left out: each is a crate of its
 /// own.
-pub fn drawings(files: &[File]) -> BTreeMap<String, Drawing> {
+pub fn drawings(files: &[TextFile]) -> BTreeMap<String, Drawing> {
     let mut crates: BTreeMap<String, Vec<(String, &str)>> = BTreeMap::new();
     for file in files {
         let Some((name, inner)) = crate_and_file(&file.path) else { continue };
@@ -37,7 +38,7 @@ pub fn drawings(files: &[File]) -> BTreeMap<String, Drawing> {
 }
 
 /// `crates/sim/src/memory/mod.rs` is `memory/mod.rs` of `sim`.
-fn crate_and_file(path: &str) -> Option<(&str, &str)> {
+pub fn crate_and_file(path: &str) -> Option<(&str, &str)> {
     let (folder, inner) = path.split_once("/src/")?;
     let name = folder.strip_prefix("crates/").or_else(|| (folder == "xtask").then_some(folder))?;
     let is_source = inner.ends_with(".rs") && !inner.starts_with("bin/") && !name.contains('/');
@@ -87,7 +88,7 @@ pub struct MapArgs {
 }
 
 /// Prints the drawing of each named crate, or one line for each crate.
-pub fn run(args: &MapArgs) -> Outcome {
+pub fn run(args: &MapArgs) -> CommandResult {
     let drawings = drawings(&texts::collect(&root())?);
     if args.crates.is_empty() {
         println!("crate       files arrows circles files in circles");

@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::process::{self, cargo, read};
-use crate::{Outcome, root};
+use crate::{CommandResult, root};
 
 const MACHINES: [&str; 3] = ["sf15k", "origin2000", "epyc-nps4"];
 const FROM: [&str; 3] = ["first-touch", "round-robin", "farthest"];
@@ -48,7 +48,7 @@ fn known(name: &str) -> Result<String, String> {
     if is_known { Ok(name.to_owned()) } else { Err(format!("it is one of {}", names())) }
 }
 
-pub fn run(args: &MatrixArgs) -> Outcome {
+pub fn run(args: &MatrixArgs) -> CommandResult {
     let dir = args.keep.clone().unwrap_or_else(|| root().join("target/matrix"));
     let only: Vec<&str> = args.only.iter().map(String::as_str).collect();
     let machines: Vec<&str> = chosen(&MACHINES, &only);
@@ -86,7 +86,7 @@ fn homenode() -> Command {
     command
 }
 
-fn record(to: &Path, program: &str, class: &str, options: &[&str]) -> Outcome {
+fn record(to: &Path, program: &str, class: &str, options: &[&str]) -> CommandResult {
     let kernel = format!("kernel:{program}");
     let mut command = homenode();
     command.args(["record", "--quiet", "--output"]).arg(to).args([

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::process::{self, cargo};
-use crate::{Outcome, root};
+use crate::{CommandResult, root};
 
 const TEMPLATE: &str = include_str!("../templates/policy.rs");
 
@@ -16,7 +16,7 @@ pub struct NewPolicyArgs {
     name: String,
 }
 
-pub fn run(args: &NewPolicyArgs) -> Outcome {
+pub fn run(args: &NewPolicyArgs) -> CommandResult {
     let names = Names::parse(&args.name)?;
     let made = generate(&root(), &names)?;
     process::run(cargo().args(["fmt", "--package", "homenode-policy"]))?;

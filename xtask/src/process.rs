@@ -2,7 +2,7 @@
 
 use std::process::{Command, ExitStatus, Stdio};
 
-use crate::{Outcome, root};
+use crate::{CommandResult, root};
 
 /// The cargo that runs this, or the one on the path.
 pub fn cargo() -> Command {
@@ -24,13 +24,13 @@ pub fn present(name: &str) -> bool {
 }
 
 /// Runs it; its output is the user's.
-pub fn run(command: &mut Command) -> Outcome {
+pub fn run(command: &mut Command) -> CommandResult {
     let status = command.status().map_err(|e| format!("cannot start {}: {e}", show(command)))?;
     ended(command, status)
 }
 
 /// What came of it.
-pub fn ended(command: &Command, status: ExitStatus) -> Outcome {
+pub fn ended(command: &Command, status: ExitStatus) -> CommandResult {
     if status.success() { Ok(()) } else { Err(format!("{} failed ({status})", show(command))) }
 }
 

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::{Outcome, process, root, testing};
+use crate::{CommandResult, process, root, testing};
 
 #[allow(dead_code)] // the tests of exports use another part of it
 #[path = "../../crates/export/tests/support/python.rs"]
@@ -14,13 +14,13 @@ pub mod environment;
 const REQUIREMENTS: &str = "python/tests/requirements.txt";
 
 /// Runs the tests alone.
-pub fn run() -> Outcome {
+pub fn run() -> CommandResult {
     process::run(process::cargo().args(["build", "--workspace", "--locked", "--quiet"]))?;
     test()
 }
 
 /// Runs the tests; without PyPI they are skipped, and the reason is told.
-pub fn test() -> Outcome {
+pub fn test() -> CommandResult {
     let text = fs::read_to_string(root().join(REQUIREMENTS)).map_err(|e| format!("{REQUIREMENTS}: {e}"))?;
     let packages: Vec<&str> = text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
     let python = match environment::environment(&folder(&text), &packages) {

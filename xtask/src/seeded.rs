@@ -1,7 +1,7 @@
 //! Tests with pseudo-random inputs, for any seed and number: damaged files, and SIGKILL at random
 //! points of recordings. The tests themselves are `crates/cli/tests/it/mutated.rs` and `killed.rs`.
 
-use crate::{Outcome, process};
+use crate::{CommandResult, process};
 
 /// What both commands take.
 #[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct KillsArgs {
 }
 
 /// Builds homenode and runs the ignored test, which reads seed and number from `variable`.
-fn test(asked: SeededArgs, count: u64, name: &str, variable: &str) -> Outcome {
+fn test(asked: SeededArgs, count: u64, name: &str, variable: &str) -> CommandResult {
     let release = if asked.release { &["--release"][..] } else { &[] };
     process::run(process::cargo().args(["build", "--workspace", "--locked", "--quiet"]).args(release))?;
     let mut test = process::cargo();
@@ -45,7 +45,7 @@ fn test(asked: SeededArgs, count: u64, name: &str, variable: &str) -> Outcome {
 }
 
 /// Damages files of every format, and has every command read them.
-pub fn inputs(args: InputsArgs) -> Outcome {
+pub fn inputs(args: InputsArgs) -> CommandResult {
     test(
         args.common,
         args.count,
@@ -55,7 +55,7 @@ pub fn inputs(args: InputsArgs) -> Outcome {
 }
 
 /// Kills each kind of recording at random points, and has every command read what is left.
-pub fn kills(args: KillsArgs) -> Outcome {
+pub fn kills(args: KillsArgs) -> CommandResult {
     test(args.common, args.rounds, "killed::at_a_thousand_random_points_of_each_kind", "HOMENODE_KILLS")
 }
 

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 
 use crate::process::{self, cargo, program};
 use crate::versus::pairs::{Ratio, first_is_ours, summarise};
-use crate::{Outcome, root};
+use crate::{CommandResult, root};
 
 /// Pairs of each measurement unless told: the interval then leaves out four at each end.
 const ROUNDS: usize = 17;
@@ -38,7 +38,7 @@ struct Side {
 }
 
 /// A measurement: its name, and the ratio of now to then.
-pub struct Measured {
+pub struct MeasuredRatio {
     /// What was measured.
     pub name: String,
     /// CPU time of the working tree over that of the revision.
@@ -46,7 +46,7 @@ pub struct Measured {
 }
 
 /// Measures, prints, and returns what is to be kept.
-pub fn run(args: &SinceArgs) -> Result<Vec<Measured>, String> {
+pub fn run(args: &SinceArgs) -> Result<Vec<MeasuredRatio>, String> {
     let SinceArgs { rev, rounds, built } = args;
     let (rounds, built) = (*rounds, *built);
     let commit =
@@ -102,7 +102,7 @@ fn commit_of(rev: &str) -> String {
 }
 
 /// Builds the tools of a commit. What is there already is used again.
-fn build_then(commit: &str, folder: &Path) -> Outcome {
+fn build_then(commit: &str, folder: &Path) -> CommandResult {
     let (source, target) = (folder.join("src"), folder.join("target"));
     if !source.join("Cargo.toml").exists() {
         fs::create_dir_all(&source).map_err(|e| format!("{}: {e}", source.display()))?;
@@ -114,7 +114,7 @@ fn build_then(commit: &str, folder: &Path) -> Outcome {
     build(&source, &target)
 }
 
-fn build(source: &Path, target: &Path) -> Outcome {
+fn build(source: &Path, target: &Path) -> CommandResult {
     let mut build = cargo();
     build.current_dir(source).env("CARGO_TARGET_DIR", target).args([
         "build",
@@ -129,7 +129,7 @@ fn build(source: &Path, target: &Path) -> Outcome {
 }
 
 /// Builds the working tree's kernels with a side's compilers.
-fn instrument(side: &Side) -> Outcome {
+fn instrument(side: &Side) -> CommandResult {
     let _ = fs::remove_dir_all(&side.kernels);
     let mut configure = program("cmake");
     configure.args(["-S", "kernels", "-B"]).arg(&side.kernels);
@@ -153,7 +153,7 @@ fn pairs(
     now: &Side,
     then: &Side,
     run: impl Fn(&Side) -> Result<f64, String>,
-) -> Result<Measured, String> {
+) -> Result<MeasuredRatio, String> {
     // The files are read once before anything is timed.
     for side in [now, then] {
         run(side)?;
@@ -172,7 +172,7 @@ fn pairs(
     }
     let ratio = summarise(&ratios).ok_or("no pairs")?;
     println!("{name:<16} {}", show(&ratio, least));
-    Ok(Measured { name: name.to_owned(), ratio })
+    Ok(MeasuredRatio { name: name.to_owned(), ratio })
 }
 
 fn show(ratio: &Ratio, [now, then]: [f64; 2]) -> String {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::Outcome;
+use crate::CommandResult;
 
 /// A median that varies more is noisy (`homenode measure`).
 const NOISY: f64 = 0.02;
@@ -27,7 +27,7 @@ pub struct SpreadArgs {
 }
 
 /// `cargo xtask spread RUN.json…`
-pub fn run(args: &SpreadArgs) -> Outcome {
+pub fn run(args: &SpreadArgs) -> CommandResult {
     let args = &args.runs;
     let mut lines: Vec<Line> = Vec::new();
     for (number, path) in args.iter().enumerate() {
@@ -61,7 +61,7 @@ fn plain(value: &serde_json::Value) -> String {
     }
 }
 
-fn add(lines: &mut Vec<Line>, text: &str, number: usize, runs: usize) -> Outcome {
+fn add(lines: &mut Vec<Line>, text: &str, number: usize, runs: usize) -> CommandResult {
     let json: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     if json["schema"] != "homenode/measurement/1" {
         return Err(format!("its schema is {}", json["schema"]));

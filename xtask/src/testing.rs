@@ -12,7 +12,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use crate::process::cargo;
-use crate::{Outcome, process};
+use crate::{CommandResult, process};
 
 /// What was skipped so far, with the test that says so.
 static SKIPPED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -32,7 +32,7 @@ const MARK: &str = "skipped: ";
 ///
 /// # Errors
 /// A test failed twice, too many failed, or a test program crashed.
-pub fn run(options: &[&str], after: &[&str], variables: &[(&str, &str)]) -> Outcome {
+pub fn run(options: &[&str], after: &[&str], variables: &[(&str, &str)]) -> CommandResult {
     let command = |filter: &[String]| {
         let mut command = cargo();
         command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).args(options).arg("--");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A text file of the repository.
-pub struct File {
+pub struct TextFile {
     /// From the root, with slashes.
     pub path: String,
     /// What is in it.
@@ -15,7 +15,7 @@ pub struct File {
 const SKIPPED: &[&str] = &[".git", "target", "build", "fixtures", "node_modules"];
 
 /// All text files below `root`, in the order of their paths.
-pub fn collect(root: &Path) -> Result<Vec<File>, String> {
+pub fn collect(root: &Path) -> Result<Vec<TextFile>, String> {
     let mut files = Vec::new();
     let mut open = vec![PathBuf::new()];
     while let Some(folder) = open.pop() {
@@ -30,7 +30,7 @@ pub fn collect(root: &Path) -> Result<Vec<File>, String> {
             } else if kind.is_file()
                 && let Ok(text) = fs::read_to_string(root.join(&path))
             {
-                files.push(File { path: path.to_string_lossy().into_owned(), text });
+                files.push(TextFile { path: path.to_string_lossy().into_owned(), text });
             }
         }
     }

@@ -4,16 +4,18 @@ mod book;
 mod circles;
 mod edges;
 mod files;
+mod functions;
 mod guarantees;
+mod names;
 mod policies;
 mod prose;
 mod unsafety;
 
-use crate::texts::{self, File};
-use crate::{Outcome, c_api, map, metadata, root};
+use crate::texts::{self, TextFile};
+use crate::{CommandResult, c_api, map, metadata, root};
 
 /// Runs all checks and prints all complaints.
-pub fn run() -> Outcome {
+pub fn run() -> CommandResult {
     let files = texts::collect(&root())?;
     let packages = metadata::workspace()?;
     let complaints: Vec<String> = [
@@ -22,6 +24,8 @@ pub fn run() -> Outcome {
         edges::check_reasons(&packages, &files),
         edges::check_closures(&packages),
         circles::check(&map::drawings(&files)),
+        names::check(&files),
+        functions::check(&files),
         unsafety::check(&files),
         policies::check(&files),
         prose::check(&files),
@@ -46,6 +50,6 @@ pub fn run() -> Outcome {
 }
 
 #[cfg(test)]
-fn file(path: &str, text: &str) -> File {
-    File { path: path.to_owned(), text: text.to_owned() }
+fn file(path: &str, text: &str) -> TextFile {
+    TextFile { path: path.to_owned(), text: text.to_owned() }
 }

@@ -24,7 +24,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::process::{self, cargo, program};
-use crate::{Outcome, root};
+use crate::{CommandResult, root};
 
 #[path = "../../tests/verdicts/expected.rs"]
 mod expected;
@@ -161,7 +161,7 @@ impl Run<'_> {
 }
 
 /// All runs in one boot of the lab.
-fn in_lab(homenode: &Path, folder: &Path, runs: &[Run], asked: &VerdictsArgs) -> Outcome {
+fn in_lab(homenode: &Path, folder: &Path, runs: &[Run], asked: &VerdictsArgs) -> CommandResult {
     let lines = runs.iter().map(|run| {
         format!(
             "{} {} >/dev/null || echo {} failed\n",
@@ -180,7 +180,7 @@ fn in_lab(homenode: &Path, folder: &Path, runs: &[Run], asked: &VerdictsArgs) ->
     process::run(command.args(["--", "sh", "script"]))
 }
 
-fn on_pretended_nodes(homenode: &Path, folder: &Path, runs: &[Run], asked: &VerdictsArgs) -> Outcome {
+fn on_pretended_nodes(homenode: &Path, folder: &Path, runs: &[Run], asked: &VerdictsArgs) -> CommandResult {
     runs.iter().try_for_each(|run| {
         let mut command = Command::new(homenode);
         // A team that waits does not take the other threads' CPUs.
@@ -189,7 +189,7 @@ fn on_pretended_nodes(homenode: &Path, folder: &Path, runs: &[Run], asked: &Verd
     })
 }
 
-pub fn run(asked: &VerdictsArgs) -> Outcome {
+pub fn run(asked: &VerdictsArgs) -> CommandResult {
     let tried = tried(asked)?;
     let profile = if asked.debug { "debug" } else { "release" };
     let mut build = cargo();

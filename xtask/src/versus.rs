@@ -5,7 +5,7 @@ mod memory;
 mod npb;
 pub mod pairs;
 
-use crate::Outcome;
+use crate::CommandResult;
 
 /// What `versus` takes: what our program is compared with.
 #[derive(clap::Subcommand, Clone, Debug)]
@@ -19,7 +19,7 @@ pub enum Reference {
 }
 
 /// `cargo xtask versus REFERENCE …`
-pub fn run(reference: Reference) -> Outcome {
+pub fn run(reference: Reference) -> CommandResult {
     match reference {
         Reference::Npb(args) => npb::run(args),
         Reference::Multichase(args) => memory::multichase(args),

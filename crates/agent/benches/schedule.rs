@@ -6,8 +6,8 @@ use std::process::Command;
 
 use homenode_model::Bytes;
 use homenode_wire::facts::Arming;
-use homenode_wire::schedule::{Asked, Mode};
-use homenode_wire::settings::{self, Machine, Settings};
+use homenode_wire::schedule::{Mode, RequestedSchedule};
+use homenode_wire::settings::{self, MachineNodes, Settings};
 
 /// Executions of the loop, iterations of each, and how often all of it is repeated.
 const EXECUTIONS: &str = "300";
@@ -66,9 +66,9 @@ fn time(program: &Path, libraries: &str, mode: Option<Mode>) -> f64 {
         let settings = Settings {
             policy: "first-touch".into(),
             arming: Arming::Asked,
-            machine: Machine::even(2, 1, Bytes::gib(1), 20),
+            machine: MachineNodes::even(2, 1, Bytes::gib(1), 20),
             pretend: true,
-            schedule: Some(Asked { mode, from: false, to: false }),
+            schedule: Some(RequestedSchedule { mode, from: false, to: false }),
             ..Settings::default()
         };
         let bytes = homenode_wire::encode(&settings).expect("settings");

@@ -5,8 +5,8 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_void};
 
 use homenode_model::code::{self, HN_EINVAL, HN_ERANGE, HN_ESYSTEM, HN_FIRST_TOUCH, HN_IDLE, HN_OK};
-use homenode_runtime::placing::find::{self, Found};
-use homenode_runtime::placing::machine::Machine;
+use homenode_runtime::placing::find::{self, PageTotals};
+use homenode_runtime::placing::machine::UsableNodes;
 use homenode_runtime::placing::{Failure, Result, memory, pages_of, threads};
 
 use crate::state;
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn hn_where(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hn_nodes(nodes: *mut i32, capacity: usize, count: *mut usize) -> i32 {
     answer(|| {
-        let numbers: Vec<i32> = Machine::here().nodes().iter().map(|n| n.0.into()).collect();
+        let numbers: Vec<i32> = UsableNodes::here().nodes().iter().map(|n| n.0.into()).collect();
         // SAFETY: the caller's promise.
         unsafe { list(&numbers, nodes, capacity, count, "nodes") }
     })
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn hn_nodes(nodes: *mut i32, capacity: usize, count: *mut 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hn_node_info(number: i32, node: *mut hn_node) -> i32 {
     answer(|| {
-        let machine = Machine::here();
+        let machine = UsableNodes::here();
         let id = machine.node(number)?;
         let (memory, free) = machine.memory(id);
         let cpus = machine.cpus(id).len() as i32;
@@ -250,7 +250,7 @@ pub unsafe extern "C" fn hn_node_info(number: i32, node: *mut hn_node) -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hn_node_cpus(node: i32, cpus: *mut i32, capacity: usize, count: *mut usize) -> i32 {
     answer(|| {
-        let machine = Machine::here();
+        let machine = UsableNodes::here();
         let numbers: Vec<i32> = machine.cpus(machine.node(node)?).iter().map(|c| *c as i32).collect();
         // SAFETY: the caller's promise.
         unsafe { list(&numbers, cpus, capacity, count, "CPUs") }
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn hn_node_cpus(node: i32, cpus: *mut i32, capacity: usize
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hn_distance(from: i32, to: i32, distance: *mut i32) -> i32 {
     answer(|| {
-        let machine = Machine::here();
+        let machine = UsableNodes::here();
         let between = machine.distance(machine.node(from)?, machine.node(to)?).unwrap_or_default();
         if distance.is_null() {
             return Err(Failure::invalid("hn_distance: no place for the answer (null)"));
@@ -377,8 +377,8 @@ fn fits(there: usize, capacity: usize, of: &str) -> Result<()> {
     Err(Failure::new(HN_ERANGE, format!("{there} {of} and room for {capacity}")))
 }
 
-impl From<Found> for hn_placement {
-    fn from(f: Found) -> Self {
+impl From<PageTotals> for hn_placement {
+    fn from(f: PageTotals) -> Self {
         Self { pages: f.pages, there: f.there, elsewhere: f.elsewhere, absent: f.absent, unknown: f.unknown }
     }
 }

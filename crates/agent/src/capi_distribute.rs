@@ -11,11 +11,13 @@ use homenode_model::NodeId;
 use homenode_model::code::{
     HN_BLOCK, HN_DIMENSIONS, HN_END, HN_IDLE, HN_OK, HN_OVER_NODES, HN_PARTIAL, HN_STAR,
 };
-use homenode_runtime::placing::spread::{self, Wanted};
+use homenode_runtime::placing::spread::{self, PagesToPlace};
 use homenode_runtime::placing::{Failure, PAGE, Result, Span, pages_of, threads};
-use homenode_schedule::distribution::{DIMENSIONS, Dimension, Distribution, PARTS, Spec};
+use homenode_schedule::distribution::{
+    DIMENSIONS, DimensionFormat, DistributedArray, DistributedDimension, PARTS,
+};
 use homenode_schedule::page_owners;
-use homenode_schedule::share::Share;
+use homenode_schedule::share::ThreadShare;
 
 use crate::capi::{answer, put, tell_placed};
 use crate::{distributed, loops};
@@ -130,8 +132,8 @@ pub unsafe extern "C" fn hn_redistribute(handle: *mut hn_distribution, spec: *co
         // SAFETY: the caller's promise.
         let specs = unsafe { specs(spec, extents.len()) }?;
         let plain =
-            Distribution::new(&extents, &specs, old.element, parts(over)?).map_err(Failure::invalid)?;
-        let array = Distribution::of(plain.dims(), old.element, old.leading).map_err(Failure::invalid)?;
+            DistributedArray::new(&extents, &specs, old.element, parts(over)?).map_err(Failure::invalid)?;
+        let array = DistributedArray::of(plain.dims(), old.element, old.leading).map_err(Failure::invalid)?;
         let made = filled(&array, old.address, over, old.allocated);
         spread_to_nodes(&made, &array, "hn_redistribute", |()| {
             // SAFETY: the caller's promise.
@@ -439,7 +441,7 @@ unsafe fn asked(
     spec: *const i64,
     over: i32,
     is_padded: bool,
-) -> Result<Distribution> {
+) -> Result<DistributedArray> {
     let count = usize::try_from(dims).ok().filter(|n| (1..=DIMENSIONS).contains(n)).ok_or_else(|| {
         Failure::invalid(format!("an array has 1 to {HN_DIMENSIONS} dimensions, not {dims}"))
     })?;
@@ -447,8 +449,8 @@ unsafe fn asked(
     let (extents, specs) = unsafe { (numbers(extents, count, "extents")?, specs(spec, count)?) };
     let (parts, element) = (parts(over)?, element as u64);
     let made = match is_padded {
-        true => Distribution::padded(&extents, &specs, element, parts, PAGE as u64),
-        false => Distribution::new(&extents, &specs, element, parts),
+        true => DistributedArray::padded(&extents, &specs, element, parts, PAGE as u64),
+        false => DistributedArray::new(&extents, &specs, element, parts),
     };
     made.map_err(Failure::invalid)
 }
@@ -465,7 +467,7 @@ unsafe fn numbers(at: *const usize, count: usize, what: &str) -> Result<Vec<u64>
 
 /// # Safety
 /// `at` may be read `count` times.
-unsafe fn specs(at: *const i64, count: usize) -> Result<Vec<Spec>> {
+unsafe fn specs(at: *const i64, count: usize) -> Result<Vec<DimensionFormat>> {
     if at.is_null() {
         return Err(Failure::invalid(format!("spec: no array of {count} numbers (null)")));
     }
@@ -473,11 +475,11 @@ unsafe fn specs(at: *const i64, count: usize) -> Result<Vec<Spec>> {
     (0..count).map(|i| spec(unsafe { at.add(i).read_unaligned() })).collect()
 }
 
-fn spec(number: i64) -> Result<Spec> {
+fn spec(number: i64) -> Result<DimensionFormat> {
     match number {
-        n if n == i64::from(HN_BLOCK) => Ok(Spec::Block),
-        n if n == i64::from(HN_STAR) => Ok(Spec::Star),
-        n if n > 0 => Ok(Spec::Cyclic(n.unsigned_abs())),
+        n if n == i64::from(HN_BLOCK) => Ok(DimensionFormat::Block),
+        n if n == i64::from(HN_STAR) => Ok(DimensionFormat::Star),
+        n if n > 0 => Ok(DimensionFormat::Cyclic(n.unsigned_abs())),
         n => Err(Failure::invalid(format!(
             "spec {n}: a dimension is HN_STAR, HN_BLOCK, or HN_CYCLIC(k) with k of 1 or more"
         ))),
@@ -508,7 +510,7 @@ fn node_of(part: u64, parts: u64, nodes: &[NodeId]) -> NodeId {
     nodes[(part * nodes.len() as u64 / parts) as usize]
 }
 
-fn filled(array: &Distribution, address: *mut c_void, over: i32, allocated: u64) -> hn_distribution {
+fn filled(array: &DistributedArray, address: *mut c_void, over: i32, allocated: u64) -> hn_distribution {
     let mut handle = hn_distribution {
         address,
         bytes: array.bytes(),
@@ -528,9 +530,9 @@ fn filled(array: &Distribution, address: *mut c_void, over: i32, allocated: u64)
         handle.units[i] = d.unit();
         handle.grid[i] = d.parts() as i32;
         handle.spec[i] = match d.spec() {
-            Spec::Star => HN_STAR.into(),
-            Spec::Block => HN_BLOCK.into(),
-            Spec::Cyclic(size) => size as i64,
+            DimensionFormat::Star => HN_STAR.into(),
+            DimensionFormat::Block => HN_BLOCK.into(),
+            DimensionFormat::Cyclic(size) => size as i64,
         };
     }
     handle
@@ -540,7 +542,7 @@ fn filled(array: &Distribution, address: *mut c_void, over: i32, allocated: u64)
 ///
 /// # Safety
 /// `handle` is null or may be read.
-unsafe fn known(handle: *const hn_distribution, who: &str) -> Result<(hn_distribution, Distribution)> {
+unsafe fn known(handle: *const hn_distribution, who: &str) -> Result<(hn_distribution, DistributedArray)> {
     if handle.is_null() {
         return Err(no_handle(who));
     }
@@ -552,37 +554,38 @@ unsafe fn known(handle: *const hn_distribution, who: &str) -> Result<(hn_distrib
         return Err(refuse("it was not filled in, or the array was freed".into()));
     }
     let dim = |i: usize| {
-        Dimension::new(
+        DistributedDimension::new(
             of.extents[i],
             spec(of.spec[i]).map_err(|f| f.text)?,
             u64::try_from(of.grid[i]).unwrap_or(0),
             of.units[i],
         )
     };
-    let dims: Vec<Dimension> = (0..count).map(dim).collect::<std::result::Result<_, _>>().map_err(refuse)?;
-    let array = Distribution::of(&dims, of.element, of.leading).map_err(refuse)?;
+    let dims: Vec<DistributedDimension> =
+        (0..count).map(dim).collect::<std::result::Result<_, _>>().map_err(refuse)?;
+    let array = DistributedArray::of(&dims, of.element, of.leading).map_err(refuse)?;
     Ok((of, array))
 }
 
 fn share<'a>(
-    array: &'a Distribution,
+    array: &'a DistributedArray,
     dim: i32,
     thread: i32,
     team: i32,
     who: &str,
-) -> Result<(Share<'a>, usize)> {
+) -> Result<(ThreadShare<'a>, usize)> {
     let number = usize::try_from(dim).ok().filter(|d| *d < array.dims().len()).ok_or_else(|| {
         Failure::invalid(format!("{who}: there is no dimension {dim}; the array has {}", array.dims().len()))
     })?;
     let threads = u32::try_from(thread).ok().zip(u32::try_from(team).ok());
-    let share = threads.and_then(|(thread, team)| Share::new(array, thread, team));
+    let share = threads.and_then(|(thread, team)| ThreadShare::new(array, thread, team));
     let share = share
         .ok_or_else(|| Failure::invalid(format!("{who}: there is no thread {thread} in a team of {team}")))?;
     Ok((share, number))
 }
 
 /// The pages of an array with their nodes, and the bytes that rounding put elsewhere.
-fn wanted(of: &hn_distribution, array: &Distribution) -> Result<(Vec<Wanted>, u64)> {
+fn wanted(of: &hn_distribution, array: &DistributedArray) -> Result<(Vec<PagesToPlace>, u64)> {
     let nodes = nodes()?;
     let bytes = usize::try_from(array.bytes()).unwrap_or(usize::MAX);
     let whole = pages_of(of.address as usize, bytes)?;
@@ -592,7 +595,7 @@ fn wanted(of: &hn_distribution, array: &Distribution) -> Result<(Vec<Wanted>, u6
     page_owners::each(array, offset, PAGE as u64, index, |run| {
         let start = whole.start + run.pages.begin as usize * PAGE;
         let span = Span { start, end: start + run.pages.len() as usize * PAGE };
-        wanted.push(Wanted { span, node: nodes[usize::from(run.node)] });
+        wanted.push(PagesToPlace { span, node: nodes[usize::from(run.node)] });
         stray += run.stray;
     });
     Ok((wanted, stray))
@@ -601,7 +604,7 @@ fn wanted(of: &hn_distribution, array: &Distribution) -> Result<(Vec<Wanted>, u6
 /// Puts an array on its nodes. `keep` stores the handle, also where some pages are elsewhere.
 fn spread_to_nodes(
     of: &hn_distribution,
-    array: &Distribution,
+    array: &DistributedArray,
     who: &str,
     keep: impl FnOnce(()),
 ) -> Result<()> {

@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_runtime::moving::{self, Span};
-use homenode_wire::facts::Module;
+use homenode_wire::facts::LoadedFile;
 
 /// The place of one file of the library.
 struct Part {
@@ -43,7 +43,7 @@ pub fn find() {
     let modules = crate::modules::loaded();
     let mut around = Span { start: usize::MAX, end: 0 };
     for (part, function) in PARTS.iter().zip(theirs()) {
-        let at = |m: &Module| Span { start: (m.base + m.low) as usize, end: (m.base + m.high) as usize };
+        let at = |m: &LoadedFile| Span { start: (m.base + m.low) as usize, end: (m.base + m.high) as usize };
         if let Some(span) = modules.iter().map(at).find(|s| s.contains(function)) {
             part.set(span);
             around = Span { start: around.start.min(span.start), end: around.end.max(span.end) };

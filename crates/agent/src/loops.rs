@@ -21,12 +21,14 @@ use homenode_runtime::driver::{Clocks, Settings};
 use homenode_runtime::moving;
 use homenode_schedule::book::Promise;
 use homenode_schedule::file::{self, Imported};
-use homenode_schedule::{Book, Candidate, Cursor, Deal, Order, Outcome, Row, Run, Shape, Space};
+use homenode_schedule::{
+    Book, Cursor, Deal, LoopOutcome, Run, ScheduleCandidate, Shape, Space, StealOrder, ThreadExecution,
+};
 use homenode_wire::facts::Facts;
 use homenode_wire::schedule::{self, Schedules};
 
 use crate::loops_code as code;
-use crate::loops_static::{Statics, Turn};
+use crate::loops_static::{LoopTurn, Statics};
 use crate::loops_touched::Touched;
 use crate::state;
 
@@ -43,7 +45,7 @@ static MACHINE: OnceLock<Machine> = OnceLock::new();
 
 /// What is known before the first loop.
 struct Machine {
-    order: Order,
+    order: StealOrder,
     cpus: Vec<Option<NodeId>>,
     folder: PathBuf,
     settings: Settings,
@@ -87,7 +89,7 @@ pub fn start(settings: &Settings) {
         }
     }
     let machine = Machine {
-        order: Order::of(settings.machine.distances()),
+        order: StealOrder::of(settings.machine.distances()),
         cpus: settings.machine.cpu_table().to_vec(),
         folder: settings.folder.clone(),
         settings: settings.clone(),
@@ -176,7 +178,7 @@ struct Execution {
     deal: Option<Deal>,
     /// Runs that each thread may record.
     record: Option<usize>,
-    candidate: Option<Candidate>,
+    candidate: Option<ScheduleCandidate>,
     began: u64,
     /// Threads that have not left the loop.
     left: AtomicU32,
@@ -444,7 +446,7 @@ pub fn start_static(site: usize, space: Space, theirs: impl FnOnce() -> Run) -> 
         return None;
     };
     let shape = Shape { site, space, chunk: 0, team: threads };
-    let Turn { range, row } = team.statics.begin(&shape, thread, || {
+    let LoopTurn { range, row } = team.statics.begin(&shape, thread, || {
         if !ON.load(Ordering::Acquire) || state::inside() {
             return None;
         }
@@ -457,7 +459,7 @@ pub fn start_static(site: usize, space: Space, theirs: impl FnOnce() -> Run) -> 
     let own = theirs();
     if let Some(record) = row {
         let runs = if record { vec![own] } else { Vec::new() };
-        let all = team.statics.tell(&shape, Row { thread, node: node(), runs });
+        let all = team.statics.tell(&shape, ThreadExecution { thread, node: node(), runs });
         if let Some((shape, rows, taken)) = all {
             state::guarded(|| {
                 if let Some(book) = locked(&BOOK).as_mut() {
@@ -648,7 +650,7 @@ fn ended(execution: &Execution) {
             begin: space.index(begin),
             end: if execution.including { space.index(end) } else { space.end(end) },
         };
-        let row = |recorded: &Recorded| Row {
+        let row = |recorded: &Recorded| ThreadExecution {
             thread: recorded.thread,
             node: recorded.node,
             runs: recorded.runs.iter().copied().map(run).collect(),
@@ -658,7 +660,7 @@ fn ended(execution: &Execution) {
             overflowed = rows.iter().any(|r| r.overflowed);
             rows.iter().map(row).collect()
         });
-        let outcome = Outcome {
+        let outcome = LoopOutcome {
             candidate: execution.candidate,
             time,
             chunks: execution.chunks.load(Ordering::Relaxed),

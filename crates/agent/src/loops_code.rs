@@ -3,8 +3,8 @@
 use std::ffi::c_void;
 use std::path::Path;
 
-use homenode_wire::facts::Module;
-use homenode_wire::schedule::{CODES, Code};
+use homenode_wire::facts::LoadedFile;
+use homenode_wire::schedule::{CODES, CodeFile};
 
 use crate::loops::NAMED;
 use crate::modules;
@@ -13,7 +13,7 @@ use crate::modules;
 const LOOKED_AT: usize = 16 << 20;
 
 /// Where the loaded files lie.
-pub struct Places(Vec<Module>);
+pub struct Places(Vec<LoadedFile>);
 
 impl Places {
     /// As they are now.
@@ -29,14 +29,14 @@ impl Places {
         if address >= NAMED {
             return (!self.0.is_empty()).then_some((0, address as u64));
         }
-        let has = |m: &Module| (m.low..m.high).contains(&(address as u64).wrapping_sub(m.base));
+        let has = |m: &LoadedFile| (m.low..m.high).contains(&(address as u64).wrapping_sub(m.base));
         let at = self.0.iter().position(has)?;
         Some((at as u32, (address as u64).wrapping_sub(self.0[at].base)))
     }
 }
 
 /// The loaded files, in the order of [`Places`].
-pub fn codes() -> Vec<Code> {
+pub fn codes() -> Vec<CodeFile> {
     Places::now().0.iter().map(code).collect()
 }
 
@@ -53,12 +53,12 @@ struct Wanted {
     hash: u64,
 }
 
-fn code(module: &Module) -> Code {
+fn code(module: &LoadedFile) -> CodeFile {
     let mut wanted = Wanted { base: module.base, bytes: 0, hash: 0xcbf2_9ce4_8422_2325 };
     // SAFETY: `add` gets what is wanted and keeps nothing of it.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut wanted).cast()) };
     let name = Path::new(&module.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Code { name, bytes: wanted.bytes, hash: wanted.hash }
+    CodeFile { name, bytes: wanted.bytes, hash: wanted.hash }
 }
 
 /// Adds the instructions of the file at `base`: FNV-1a by words.

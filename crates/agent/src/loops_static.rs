@@ -7,7 +7,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use homenode_schedule::{Row, Run, Shape, StaticDecision, exchange};
+use homenode_schedule::{Run, Shape, StaticDecision, ThreadExecution, exchange};
 
 /// Trip counts of a region that are decided. Loops with other ones are the program's own.
 const COUNTS: usize = 64;
@@ -21,11 +21,11 @@ struct Decided {
     shape: Shape,
     decision: StaticDecision,
     /// What is known of each thread, by its number; empty: nothing is wanted.
-    rows: Vec<Option<Row>>,
+    rows: Vec<Option<ThreadExecution>>,
 }
 
 /// What a thread does in a static loop.
-pub struct Turn {
+pub struct LoopTurn {
     /// The range that it executes; `None`: the run-time's own.
     pub range: Option<Run>,
     /// [`Statics::tell`] wants to know of this thread; `true`: with the run-time's own range.
@@ -40,12 +40,17 @@ impl Statics {
 
     /// A thread starts a loop. `decide` is asked for the first loop of a trip count; `None`:
     /// nothing is exchanged, and nothing is wanted.
-    pub fn begin(&self, shape: &Shape, thread: u32, decide: impl FnOnce() -> Option<StaticDecision>) -> Turn {
+    pub fn begin(
+        &self,
+        shape: &Shape,
+        thread: u32,
+        decide: impl FnOnce() -> Option<StaticDecision>,
+    ) -> LoopTurn {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.iter().position(|d| d.shape.space.count() == shape.space.count());
         let at = match known {
             Some(at) => at,
-            None if all.len() == COUNTS => return Turn { range: None, row: None },
+            None if all.len() == COUNTS => return LoopTurn { range: None, row: None },
             None => {
                 let decision = decide();
                 let threads = if decision.is_some() { shape.team as usize } else { 0 };
@@ -58,12 +63,12 @@ impl Statics {
         let number = decision.ranges.as_ref().and_then(|ranges| ranges.get(thread as usize));
         let range = number.map(|number| exchange::range(&shape.space, *number, shape.team));
         let is_wanted = matches!(rows.get(thread as usize), Some(None));
-        Turn { range, row: is_wanted.then_some(decision.record) }
+        LoopTurn { range, row: is_wanted.then_some(decision.record) }
     }
 
     /// A thread has started a loop. Returns the first loop of this trip count, what is known of all
     /// threads, and whether their ranges were exchanged, when the last thread has told.
-    pub fn tell(&self, shape: &Shape, row: Row) -> Option<(Shape, Vec<Row>, bool)> {
+    pub fn tell(&self, shape: &Shape, row: ThreadExecution) -> Option<(Shape, Vec<ThreadExecution>, bool)> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let decided = all.iter_mut().find(|d| d.shape.space.count() == shape.space.count())?;
         let place = decided.rows.get_mut(row.thread as usize)?;
@@ -88,8 +93,8 @@ mod tests {
         Shape { site: 1, space, chunk: 0, team: 2 }
     }
 
-    fn row(thread: u32) -> Row {
-        Row { thread, ..Row::default() }
+    fn row(thread: u32) -> ThreadExecution {
+        ThreadExecution { thread, ..ThreadExecution::default() }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use homenode_runtime::driver::Driver;
 use homenode_runtime::driver::plan::PlanTable;
 use homenode_runtime::moving::Span;
-use homenode_wire::facts::Module;
+use homenode_wire::facts::LoadedFile;
 
 const MAX_MODULES: usize = 4096;
 
@@ -66,7 +66,7 @@ unsafe fn extent(info: &libc::dl_phdr_info) -> (u64, u64) {
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut libc::c_void) -> i32 {
     // SAFETY: the loader passes valid headers; `data` is the vector of `loaded`.
     unsafe {
-        let (info, list) = (&*info, &mut *data.cast::<Vec<Module>>());
+        let (info, list) = (&*info, &mut *data.cast::<Vec<LoadedFile>>());
         let (low, high) = extent(info);
         let name = if info.dlpi_name.is_null() { c"" } else { CStr::from_ptr(info.dlpi_name) };
         let mut path = name.to_string_lossy().into_owned();
@@ -78,14 +78,14 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut l
             path = std::fs::canonicalize(&path).map_or_else(|_| path, |p| p.display().to_string());
         }
         if low < high && list.len() < MAX_MODULES {
-            list.push(Module { base: info.dlpi_addr, low, high, path });
+            list.push(LoadedFile { base: info.dlpi_addr, low, high, path });
         }
     }
     0
 }
 
 /// The loaded files, the program first.
-pub fn loaded() -> Vec<Module> {
+pub fn loaded() -> Vec<LoadedFile> {
     let mut list = Vec::new();
     // SAFETY: `visit` gets the vector and keeps nothing of it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };

@@ -16,7 +16,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use homenode_model::NodeId;
-use homenode_runtime::placing::spread::{self, Wanted};
+use homenode_runtime::placing::spread::{self, PagesToPlace};
 use homenode_runtime::placing::{PAGE, Span, threads};
 
 use crate::gomp::{call, real};
@@ -242,9 +242,9 @@ fn placed(p: usize, bytes: usize, handle: usize, caller: usize) {
 }
 
 /// Which pages go where.
-fn wanted(span: Span, partition: usize, nodes: &[NodeId], here: NodeId) -> Vec<Wanted> {
+fn wanted(span: Span, partition: usize, nodes: &[NodeId], here: NodeId) -> Vec<PagesToPlace> {
     let pages = (span.end - span.start) / PAGE;
-    let piece = |from: usize, to: usize, node| Wanted {
+    let piece = |from: usize, to: usize, node| PagesToPlace {
         span: Span { start: span.start + from * PAGE, end: span.start + to * PAGE },
         node,
     };

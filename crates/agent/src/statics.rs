@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use homenode_runtime::driver::Driver;
 use homenode_runtime::moving::{self, InFlight, Span};
 use homenode_runtime::watch::{Origin, SMALLEST};
-use homenode_wire::facts::Module;
+use homenode_wire::facts::LoadedFile;
 use object::{Object, ObjectSymbol, SymbolKind};
 
 use crate::told::Told;
@@ -28,7 +28,7 @@ struct Known {
 }
 
 impl Known {
-    fn is_among(&self, modules: &[Module]) -> bool {
+    fn is_among(&self, modules: &[LoadedFile]) -> bool {
         modules.iter().any(|m| m.base == self.base && m.path == self.path)
     }
 }
@@ -155,7 +155,7 @@ fn compare(driver: &mut Driver) {
     }
 }
 
-fn of_library(driver: &mut Driver, library: &Module) -> Vec<Span> {
+fn of_library(driver: &mut Driver, library: &LoadedFile) -> Vec<Span> {
     let mut data = modules::writable(library.base);
     data.retain(|span| span.len() >= SMALLEST);
     if data.is_empty() || is_left_out(&library.path) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use homenode_model::{Bytes, Ns};
 use homenode_wire::facts::{Arming, Budget};
-use homenode_wire::settings::{self, Machine, Settings, Wanted};
+use homenode_wire::settings::{self, MachineNodes, Settings, Wanted};
 
 #[path = "harmless/calls.rs"]
 mod calls;
@@ -137,7 +137,7 @@ fn with_homenode(command: &mut Command, library: &Path, reports: &Path, how: &Ho
     let mut settings = Settings {
         policy: "next-touch".into(),
         arming: Arming::Asked,
-        machine: Machine::even(2, 1, Bytes::gib(1), 20),
+        machine: MachineNodes::even(2, 1, Bytes::gib(1), 20),
         pretend: true,
         force: true,
         ..Settings::default()

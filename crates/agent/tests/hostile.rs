@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use homenode_model::{Bytes, Ns};
 use homenode_wire::facts::{Arming, Budget, Facts};
-use homenode_wire::settings::{self, Machine, Settings, Wanted};
+use homenode_wire::settings::{self, MachineNodes, Settings, Wanted};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -199,7 +199,7 @@ fn hostile_as(
     std::fs::create_dir(&reports).unwrap();
     let mut settings = Settings {
         policy: "next-touch".into(),
-        machine: Machine::even(2, 1, Bytes::gib(1), 20),
+        machine: MachineNodes::even(2, 1, Bytes::gib(1), 20),
         pretend: true,
         force: true,
         ..Settings::default()

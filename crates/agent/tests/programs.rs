@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use homenode_model::{Bytes, Ns};
 use homenode_wire::facts::{Arming, Budget, Facts};
-use homenode_wire::schedule::{Asked, Mode};
-use homenode_wire::settings::{self, Machine, Settings, Wanted};
+use homenode_wire::schedule::{Mode, RequestedSchedule};
+use homenode_wire::settings::{self, MachineNodes, Settings, Wanted};
 
 #[path = "programs/grammar.rs"]
 mod grammar;
@@ -117,7 +117,7 @@ const HOW: &[How] = &[
         set: |s| {
             s.arming = Arming::Asked;
             s.force = true;
-            s.schedule = Some(Asked { mode: Mode::Affinity, from: false, to: false });
+            s.schedule = Some(RequestedSchedule { mode: Mode::Affinity, from: false, to: false });
         },
         every: Some("1"),
         loops: true,
@@ -210,7 +210,7 @@ impl<'a> Case<'a> {
         std::fs::create_dir(&reports).unwrap();
         let mut settings = Settings {
             policy: "next-touch".into(),
-            machine: Machine::even(2, 1, Bytes::gib(1), 20),
+            machine: MachineNodes::even(2, 1, Bytes::gib(1), 20),
             pretend: true,
             budget: Budget::DEFAULT,
             ..Settings::default()

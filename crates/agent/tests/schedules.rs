@@ -10,8 +10,8 @@ use std::process::Command;
 
 use homenode_model::Bytes;
 use homenode_wire::facts::{Arming, Facts};
-use homenode_wire::schedule::{Asked, Dealt, FROM, Mode, Schedules};
-use homenode_wire::settings::{self, Machine, Settings};
+use homenode_wire::schedule::{Dealt, FROM, Mode, RequestedSchedule, Schedules};
+use homenode_wire::settings::{self, MachineNodes, Settings};
 
 /// The libraries of this profile's build, in the order in which they are loaded.
 fn libraries() -> Option<String> {
@@ -71,11 +71,17 @@ fn alone(program: &Path, args: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-fn with(program: &Path, args: &[&str], asked: Asked, nodes: u32, from: Option<&Path>) -> Ran {
-    on(Machine::even(nodes, 2, Bytes::gib(1), 20), program, args, asked, from)
+fn with(program: &Path, args: &[&str], asked: RequestedSchedule, nodes: u32, from: Option<&Path>) -> Ran {
+    on(MachineNodes::even(nodes, 2, Bytes::gib(1), 20), program, args, asked, from)
 }
 
-fn on(machine: Machine, program: &Path, args: &[&str], asked: Asked, from: Option<&Path>) -> Ran {
+fn on(
+    machine: MachineNodes,
+    program: &Path,
+    args: &[&str],
+    asked: RequestedSchedule,
+    from: Option<&Path>,
+) -> Ran {
     let folder = program.with_extension("run");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir(&folder).unwrap();
@@ -113,8 +119,8 @@ fn has_two_cpus() -> bool {
     status.lines().any(|l| l.starts_with("Cpus_allowed_list:\t0-"))
 }
 
-const fn asked(mode: Mode) -> Asked {
-    Asked { mode, from: false, to: false }
+const fn asked(mode: Mode) -> RequestedSchedule {
+    RequestedSchedule { mode, from: false, to: false }
 }
 
 #[test]
@@ -179,7 +185,7 @@ fn static_loops_of_clang_follow_their_values() {
         assert_eq!(alone(&program, &["follow"]), own, "{program:?}");
         let follows = |mode, want: &str| {
             // A CPU each, and two threads on each CPU.
-            let machine = Machine::even(2, 1, Bytes::gib(1), 20);
+            let machine = MachineNodes::even(2, 1, Bytes::gib(1), 20);
             let ran = on(machine, &program, &["follow"], asked(mode), None);
             // GCC's static loops are seen by nobody.
             let want = if is_libomp(&program) { want } else { own };
@@ -212,7 +218,7 @@ fn chunks_follow_the_pages_that_they_use() {
     // libomp gives each thread a range first, whoever comes first.
     for program in programs(&folder).iter().filter(|p| !is_libomp(p)) {
         let run = |mode| {
-            let machine = Machine::even(2, 1, Bytes::gib(1), 20);
+            let machine = MachineNodes::even(2, 1, Bytes::gib(1), 20);
             let ran = on(machine, program, &["pages"], asked(mode), None);
             let lines: Vec<String> = ran.out.lines().map(str::to_owned).collect();
             (lines, ran.dealt.unwrap().taken)
@@ -234,7 +240,7 @@ fn loops_with_one_name_are_dealt_alike() {
     }
     let folder = folder("named");
     for program in programs(&folder) {
-        let to = Asked { to: true, ..asked(Mode::Replay) };
+        let to = RequestedSchedule { to: true, ..asked(Mode::Replay) };
         let ran = with(&program, &["named"], to, 2, None);
         let lines: Vec<&str> = ran.out.lines().collect();
         assert_eq!(lines, [lines[0]; 3], "{program:?}");
@@ -245,7 +251,7 @@ fn loops_with_one_name_are_dealt_alike() {
         let mut all = all.filter(|p| p.file_name().unwrap().to_string_lossy().starts_with("schedules."));
         let file = program.with_extension("schedules");
         std::fs::rename(all.next().unwrap(), &file).unwrap();
-        let from = Asked { from: true, ..asked(Mode::Replay) };
+        let from = RequestedSchedule { from: true, ..asked(Mode::Replay) };
         let again = with(&program, &["named"], from, 2, Some(&file));
         assert_eq!(again.out, ran.out, "{program:?}");
         assert_eq!(again.dealt.unwrap().taken, 3);
@@ -259,9 +265,9 @@ fn a_later_run_replays_what_an_earlier_one_wrote() {
     }
     let folder = folder("file");
     let programs = programs(&folder);
-    let from = Asked { from: true, ..asked(Mode::Replay) };
+    let from = RequestedSchedule { from: true, ..asked(Mode::Replay) };
     for program in &programs {
-        let ran = with(program, &["owners"], Asked { to: true, ..asked(Mode::Record) }, 2, None);
+        let ran = with(program, &["owners"], RequestedSchedule { to: true, ..asked(Mode::Record) }, 2, None);
         let first = ran.out.lines().next().unwrap().to_owned();
         let all = std::fs::read_dir(&ran.folder).unwrap().flatten().map(|e| e.path());
         let mut all = all.filter(|p| p.file_name().unwrap().to_string_lossy().starts_with("schedules."));

@@ -45,8 +45,8 @@
 use alloc::vec::Vec;
 
 use crate::directory::{Directory, Full, Sharers};
-use crate::shape::{MAX_LEVELS, Shape};
-use crate::tags::{Found, Held, Tags, Way};
+use crate::shape::{CacheShape, MAX_LEVELS};
+use crate::tags::{CacheWay, HeldLine, LookUp, Tags};
 use crate::{Agent, Line};
 
 /// Why an access needs main memory or its directory.
@@ -69,7 +69,7 @@ pub enum Miss {
 
 /// What an access met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AccessOutcome {
     /// The level that answered, 0 the first; the number of levels if memory or its directory did.
     pub level: u8,
     /// Why it was memory; `None` when a cache answered.
@@ -78,7 +78,7 @@ pub struct Outcome {
     pub write_backs: u8,
 }
 
-impl Outcome {
+impl AccessOutcome {
     /// A hit in the first level.
     pub const FRONT: Self = Self { level: 0, miss: None, write_backs: 0 };
 }
@@ -127,7 +127,7 @@ impl<W: Sharers> Hierarchy<W> {
     ///
     /// # Errors
     /// [`TooManyAgents`] for the word `W`.
-    pub fn new(shape: &Shape, max_chunks: u32) -> Result<Self, TooManyAgents> {
+    pub fn new(shape: &CacheShape, max_chunks: u32) -> Result<Self, TooManyAgents> {
         if shape.agents() > W::AGENTS {
             return Err(TooManyAgents { agents: shape.agents(), max: W::AGENTS });
         }
@@ -178,7 +178,7 @@ impl<W: Sharers> Hierarchy<W> {
     /// # Panics
     /// When `agent` is not one of the shape's.
     #[inline]
-    pub fn access(&mut self, agent: Agent, line: Line, write: bool) -> Result<Outcome, Full> {
+    pub fn access(&mut self, agent: Agent, line: Line, write: bool) -> Result<AccessOutcome, Full> {
         if line >= self.end {
             return Err(self.directory.full(line));
         }
@@ -186,7 +186,7 @@ impl<W: Sharers> Hierarchy<W> {
         if let Some(way) = self.tags[first].front(line)
             && way.serves(write)
         {
-            return Ok(Outcome::FRONT);
+            return Ok(AccessOutcome::FRONT);
         }
         self.behind_the_front(agent, line, write)
     }
@@ -213,7 +213,7 @@ impl<W: Sharers> Hierarchy<W> {
 
     /// Everything but a hit on the most recently used way of the first level.
     #[inline(always)] // its one caller is the simulator's inner loop
-    fn behind_the_front(&mut self, agent: Agent, line: Line, write: bool) -> Result<Outcome, Full> {
+    fn behind_the_front(&mut self, agent: Agent, line: Line, write: bool) -> Result<AccessOutcome, Full> {
         self.write_backs.clear();
         let mut victims = [None; MAX_LEVELS];
         let (tags, levels) = (&mut self.tags, self.levels);
@@ -226,7 +226,7 @@ impl<W: Sharers> Hierarchy<W> {
         match first.touch(line) {
             Some(way) => {
                 if way.serves(write) {
-                    return Ok(Outcome::FRONT);
+                    return Ok(AccessOutcome::FRONT);
                 }
                 found = 0;
             }
@@ -237,11 +237,11 @@ impl<W: Sharers> Hierarchy<W> {
                 break;
             }
             match tags[*cache as usize].touch_or_insert(line) {
-                Found::Hit => {
+                LookUp::Hit => {
                     found = level;
                     break;
                 }
-                Found::Miss(victim) => victims[level] = victim.filter(|v| v.way.dirty()),
+                LookUp::Miss(victim) => victims[level] = victim.filter(|v| v.way.dirty()),
             }
         }
 
@@ -293,7 +293,7 @@ impl<W: Sharers> Hierarchy<W> {
                         if let Some(way) = tags[*cache as usize].peek_mut(line) {
                             had = true;
                             dirty |= way.dirty();
-                            way.clear(Way::DIRTY | Way::EXCLUSIVE);
+                            way.clear(CacheWay::DIRTY | CacheWay::EXCLUSIVE);
                         }
                     }
                     if had && owner.is_some() {
@@ -301,7 +301,7 @@ impl<W: Sharers> Hierarchy<W> {
                     }
                     if dirty && at < levels {
                         if let Some(way) = tags[path[at] as usize].peek_mut(line) {
-                            way.set(Way::DIRTY);
+                            way.set(CacheWay::DIRTY);
                         }
                     } else if dirty {
                         self.write_backs.push(line);
@@ -324,12 +324,12 @@ impl<W: Sharers> Hierarchy<W> {
             // All private levels up to the one that had the line have it in front now.
             for cache in &path[..self.private.min(found + 1)] {
                 if let Some(way) = tags[*cache as usize].front(line) {
-                    way.set(Way::EXCLUSIVE);
+                    way.set(CacheWay::EXCLUSIVE);
                 }
             }
         }
         if write && let Some(way) = tags[path[0] as usize].front(line) {
-            way.set(Way::DIRTY);
+            way.set(CacheWay::DIRTY);
         }
         for level in (0..found.min(levels)).rev() {
             if let Some(victim) = victims[level] {
@@ -337,7 +337,7 @@ impl<W: Sharers> Hierarchy<W> {
             }
         }
         let write_backs = self.write_backs.len() as u8;
-        Ok(Outcome { level: level as u8, miss, write_backs })
+        Ok(AccessOutcome { level: level as u8, miss, write_backs })
     }
 
     /// Checks what must hold between two accesses, in time linear in all caches; for tests.
@@ -366,18 +366,25 @@ impl<W: Sharers> Hierarchy<W> {
 }
 
 /// Writes a dirty victim to `level` of `path` and what that pushes out to the levels behind it.
-fn spill(tags: &mut [Tags], path: &[u32], private: usize, level: usize, victim: Held, out: &mut Vec<Line>) {
+fn spill(
+    tags: &mut [Tags],
+    path: &[u32],
+    private: usize,
+    level: usize,
+    victim: HeldLine,
+    out: &mut Vec<Line>,
+) {
     let mut victim = victim;
     for (level, cache) in path.iter().enumerate().skip(level) {
         let cache = &mut tags[*cache as usize];
-        let hint = if level < private && victim.way.exclusive() { Way::EXCLUSIVE } else { 0 };
+        let hint = if level < private && victim.way.exclusive() { CacheWay::EXCLUSIVE } else { 0 };
         if let Some(way) = cache.peek_mut(victim.line) {
-            way.set(Way::DIRTY | hint);
+            way.set(CacheWay::DIRTY | hint);
             return;
         }
-        let Found::Miss(next) = cache.touch_or_insert(victim.line) else { return };
+        let LookUp::Miss(next) = cache.touch_or_insert(victim.line) else { return };
         if let Some(way) = cache.front(victim.line) {
-            way.set(Way::DIRTY | hint);
+            way.set(CacheWay::DIRTY | hint);
         }
         match next {
             Some(next) if next.way.dirty() => victim = next,

@@ -21,8 +21,8 @@ pub mod shape;
 pub mod tags;
 
 pub use directory::{Directory, Full, Sharers, Words};
-pub use hierarchy::{Hierarchy, Miss, Outcome};
-pub use shape::{Shape, ShapeError};
+pub use hierarchy::{AccessOutcome, Hierarchy, Miss};
+pub use shape::{CacheShape, ShapeError};
 pub use tags::Tags;
 
 /// A line in units of the modelled machine's line size (64 B or more): address divided by it.
@@ -30,8 +30,9 @@ pub use tags::Tags;
 #[repr(transparent)]
 pub struct Line(pub u64);
 
-/// A first-level cache and the CPUs behind it, dense from 0 within a [`Shape`]: what the directory
-/// calls a sharer. CPUs that share a first-level cache (hardware threads of a core) are one agent.
+/// A first-level cache and the CPUs behind it, dense from 0 within a [`CacheShape`]: what the
+/// directory calls a sharer. CPUs that share a first-level cache (hardware threads of a core) are
+/// one agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Agent(pub u32);

@@ -17,7 +17,7 @@ pub const MAX_LEVELS: usize = 6;
 
 /// The caches of the CPUs in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct CacheShape {
     /// Sets and ways of each level.
     pub(crate) geometry: Vec<(u64, u32)>,
     /// Level of each cache instance.
@@ -46,7 +46,7 @@ macro_rules! refuse {
     ($($arg:tt)*) => { return Err(ShapeError(alloc::format!($($arg)*))) };
 }
 
-impl Shape {
+impl CacheShape {
     /// The caches that `cpus` of `machine` use. A CPU may be named several times.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl Shape {
     pub const fn agents(&self) -> u32 {
         self.agents
     }
-    /// The agent of each entry of the CPU list given to [`Shape::new`].
+    /// The agent of each entry of the CPU list given to [`CacheShape::new`].
     pub fn agent_of(&self) -> &[Agent] {
         &self.agent_of
     }
@@ -121,7 +121,7 @@ impl Shape {
         let levels = self.levels();
         &self.path[agent.index() * levels..][..levels]
     }
-    /// Innermost level that both use; [`Shape::levels`] if none.
+    /// Innermost level that both use; [`CacheShape::levels`] if none.
     pub fn common(&self, a: Agent, b: Agent) -> usize {
         let pairs = self.path(a).iter().zip(self.path(b));
         pairs.take_while(|(x, y)| x != y).count()

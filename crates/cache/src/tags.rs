@@ -19,9 +19,9 @@ use crate::Line;
 /// A way of a set: a tag and its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
-pub struct Way(u32);
+pub struct CacheWay(u32);
 
-impl Way {
+impl CacheWay {
     const VALID: u32 = 1;
     /// Differs from memory.
     pub const DIRTY: u32 = 2;
@@ -40,7 +40,7 @@ impl Way {
     pub const fn dirty(self) -> bool {
         self.0 & Self::DIRTY != 0
     }
-    /// Whether a store needs nobody's permission, see [`Way::EXCLUSIVE`].
+    /// Whether a store needs nobody's permission, see [`CacheWay::EXCLUSIVE`].
     #[inline]
     pub const fn exclusive(self) -> bool {
         self.0 & Self::EXCLUSIVE != 0
@@ -53,7 +53,7 @@ impl Way {
         }
         !write || self.exclusive()
     }
-    /// Sets state bits ([`Way::DIRTY`], [`Way::EXCLUSIVE`]).
+    /// Sets state bits ([`CacheWay::DIRTY`], [`CacheWay::EXCLUSIVE`]).
     #[inline]
     pub const fn set(&mut self, bits: u32) {
         self.0 |= bits;
@@ -67,26 +67,26 @@ impl Way {
 
 /// A line that is or was in a cache, with its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Held {
+pub struct HeldLine {
     /// Which.
     pub line: Line,
     /// Its state; the tag in it means nothing elsewhere.
-    pub way: Way,
+    pub way: CacheWay,
 }
 
 /// What a look-up with allocation found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum LookUp {
     /// The line was there.
     Hit,
     /// It was not and is now; this fell out, if the set was full.
-    Miss(Option<Held>),
+    Miss(Option<HeldLine>),
 }
 
 /// A cache.
 #[derive(Clone, Debug)]
 pub struct Tags {
-    words: Vec<Way>,
+    words: Vec<CacheWay>,
     ways: usize,
     set_bits: u32,
 }
@@ -95,45 +95,45 @@ impl Tags {
     /// An empty cache of `sets` (a power of two) × `ways` lines.
     ///
     /// # Panics
-    /// When `sets` is not a power of two or `ways` is 0; [`crate::Shape`] guarantees both.
+    /// When `sets` is not a power of two or `ways` is 0; [`crate::CacheShape`] guarantees both.
     pub fn new(sets: u64, ways: u32) -> Self {
         assert!(sets.is_power_of_two() && ways > 0);
         let ways = ways as usize;
-        Self { words: vec![Way(0); sets as usize * ways], ways, set_bits: sets.ilog2() }
+        Self { words: vec![CacheWay(0); sets as usize * ways], ways, set_bits: sets.ilog2() }
     }
 
     /// Lines from this one on are taken for others: they do not fit a tag. At least 2^29 lines, 32
     /// GiB.
     pub const fn end(&self) -> Line {
-        Line(1 << (u32::BITS - Way::STATE + self.set_bits))
+        Line(1 << (u32::BITS - CacheWay::STATE + self.set_bits))
     }
 
     #[inline]
-    const fn key(&self, line: Line) -> Way {
-        Way(((line.0 >> self.set_bits) as u32) << Way::STATE | Way::VALID)
+    const fn key(&self, line: Line) -> CacheWay {
+        CacheWay(((line.0 >> self.set_bits) as u32) << CacheWay::STATE | CacheWay::VALID)
     }
     #[inline]
     const fn set_of(&self, line: Line) -> usize {
         (line.0 & ((1 << self.set_bits) - 1)) as usize
     }
     #[inline]
-    fn ways_of(&self, line: Line) -> &[Way] {
+    fn ways_of(&self, line: Line) -> &[CacheWay] {
         let start = self.set_of(line) * self.ways;
         &self.words[start..start + self.ways]
     }
     #[inline]
-    fn ways_of_mut(&mut self, line: Line) -> &mut [Way] {
+    fn ways_of_mut(&mut self, line: Line) -> &mut [CacheWay] {
         let start = self.set_of(line) * self.ways;
         &mut self.words[start..start + self.ways]
     }
     #[inline]
-    const fn held(&self, way: Way, set: usize) -> Held {
-        Held { line: Line(((way.0 >> Way::STATE) as u64) << self.set_bits | set as u64), way }
+    const fn held(&self, way: CacheWay, set: usize) -> HeldLine {
+        HeldLine { line: Line(((way.0 >> CacheWay::STATE) as u64) << self.set_bits | set as u64), way }
     }
 
     /// The line's way if it is the most recently used one of its set.
     #[inline]
-    pub fn front(&mut self, line: Line) -> Option<&mut Way> {
+    pub fn front(&mut self, line: Line) -> Option<&mut CacheWay> {
         let key = self.key(line);
         let start = self.set_of(line) * self.ways;
         let way = &mut self.words[start];
@@ -142,7 +142,7 @@ impl Tags {
 
     /// The line's way, if present; it is the most recently used of its set afterwards.
     #[inline]
-    pub fn touch(&mut self, line: Line) -> Option<&mut Way> {
+    pub fn touch(&mut self, line: Line) -> Option<&mut CacheWay> {
         let key = self.key(line);
         let set = self.ways_of_mut(line);
         let at = find(set, key);
@@ -157,20 +157,20 @@ impl Tags {
     /// Looks `line` up; it is the most recently used of its set afterwards, clean and shared if it
     /// was not there.
     #[inline]
-    pub fn touch_or_insert(&mut self, line: Line) -> Found {
+    pub fn touch_or_insert(&mut self, line: Line) -> LookUp {
         match self.touch(line) {
-            Some(_) => Found::Hit,
-            None => Found::Miss(self.insert(line)),
+            Some(_) => LookUp::Hit,
+            None => LookUp::Miss(self.insert(line)),
         }
     }
 
     /// Puts a line that is not there in front of its set, clean and shared; what fell out, if the
     /// set was full.
     #[inline]
-    pub fn insert(&mut self, line: Line) -> Option<Held> {
+    pub fn insert(&mut self, line: Line) -> Option<HeldLine> {
         let key = self.key(line);
         match push_front(self.ways_of_mut(line), key) {
-            Way(0) => None,
+            CacheWay(0) => None,
             way => Some(self.held(way, self.set_of(line))),
         }
     }
@@ -184,7 +184,7 @@ impl Tags {
         let at = position(set, key);
         let Some(way) = set.get(at).copied() else { return };
         let mut end = set.len();
-        while set[end - 1] == Way(0) {
+        while set[end - 1] == CacheWay(0) {
             end -= 1;
         }
         set.copy_within(at + 1..end, at);
@@ -193,14 +193,14 @@ impl Tags {
 
     /// The line's way, if present, without a change of order.
     #[inline]
-    pub fn peek(&self, line: Line) -> Option<Way> {
+    pub fn peek(&self, line: Line) -> Option<CacheWay> {
         let set = self.ways_of(line);
         set.get(position(set, self.key(line))).copied()
     }
 
     /// As [`Tags::peek`], to change its state.
     #[inline]
-    pub fn peek_mut(&mut self, line: Line) -> Option<&mut Way> {
+    pub fn peek_mut(&mut self, line: Line) -> Option<&mut CacheWay> {
         let key = self.key(line);
         let set = self.ways_of_mut(line);
         let at = position(set, key);
@@ -209,18 +209,18 @@ impl Tags {
 
     /// Takes the line out, if present.
     #[inline]
-    pub fn remove(&mut self, line: Line) -> Option<Way> {
+    pub fn remove(&mut self, line: Line) -> Option<CacheWay> {
         let key = self.key(line);
         let set = self.ways_of_mut(line);
         let at = position(set, key);
         let way = *set.get(at)?;
         set.copy_within(at + 1.., at);
-        set[set.len() - 1] = Way(0);
+        set[set.len() - 1] = CacheWay(0);
         Some(way)
     }
 
     /// All lines present, set by set, most recently used first.
-    pub fn iter(&self) -> impl Iterator<Item = Held> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = HeldLine> + '_ {
         let sets = self.words.chunks_exact(self.ways).enumerate();
         sets.flat_map(move |(set, ways)| ways.iter().filter(|w| w.0 != 0).map(move |w| self.held(*w, set)))
     }
@@ -244,15 +244,15 @@ macro_rules! by_ways {
 }
 
 /// Index of `key`, or something not below the length.
-fn position(set: &[Way], key: Way) -> usize {
+fn position(set: &[CacheWay], key: CacheWay) -> usize {
     find(set, key)
 }
 
 /// As [`position`], in place.
 #[inline(always)]
-fn find(set: &[Way], key: Way) -> usize {
+fn find(set: &[CacheWay], key: CacheWay) -> usize {
     #[inline(always)]
-    fn fixed<const W: usize>(set: &[Way; W], key: Way) -> usize {
+    fn fixed<const W: usize>(set: &[CacheWay; W], key: CacheWay) -> usize {
         // At most one way matches, so that "or" picks its number: vector code without a minimum or
         // a move of masks.
         let mut number = 0;
@@ -267,15 +267,15 @@ fn find(set: &[Way], key: Way) -> usize {
 /// Puts `key` in front, where it is not yet. What fell out is returned: zero if the last way was
 /// empty.
 #[inline(always)]
-fn push_front(set: &mut [Way], key: Way) -> Way {
+fn push_front(set: &mut [CacheWay], key: CacheWay) -> CacheWay {
     #[inline(always)]
-    fn fixed<const W: usize>(set: &mut [Way; W], key: Way) -> Way {
+    fn fixed<const W: usize>(set: &mut [CacheWay; W], key: CacheWay) -> CacheWay {
         let last = set[W - 1];
         set.copy_within(..W - 1, 1);
         set[0] = key;
         last
     }
-    fn any(set: &mut [Way], key: Way) -> Way {
+    fn any(set: &mut [CacheWay], key: CacheWay) -> CacheWay {
         set.iter_mut().fold(key, |carry, way| core::mem::replace(way, carry))
     }
     by_ways!(set, fixed(key), any(set, key))
@@ -302,13 +302,13 @@ mod tests {
         for line in [1, 2, 3] {
             c.touch_or_insert(Line(line));
         }
-        c.peek_mut(Line(1)).unwrap().set(Way::DIRTY);
-        assert_eq!(c.touch_or_insert(Line(1)), Found::Hit);
+        c.peek_mut(Line(1)).unwrap().set(CacheWay::DIRTY);
+        assert_eq!(c.touch_or_insert(Line(1)), LookUp::Hit);
         assert!(c.front(Line(1)).unwrap().dirty());
-        let Found::Miss(Some(victim)) = c.touch_or_insert(Line(4)) else { panic!("the set was full") };
+        let LookUp::Miss(Some(victim)) = c.touch_or_insert(Line(4)) else { panic!("the set was full") };
         assert_eq!((victim.line, victim.way.dirty()), (Line(2), false));
         assert!(c.remove(Line(1)).unwrap().dirty());
-        assert_eq!(c.touch_or_insert(Line(5)), Found::Miss(None));
+        assert_eq!(c.touch_or_insert(Line(5)), LookUp::Miss(None));
     }
 
     #[test]
@@ -318,16 +318,16 @@ mod tests {
         c.make_last(Line(1));
         c.touch_or_insert(Line(2));
         c.make_last(Line(2));
-        assert_eq!(c.touch_or_insert(Line(3)), Found::Miss(None), "the set was not full");
+        assert_eq!(c.touch_or_insert(Line(3)), LookUp::Miss(None), "the set was not full");
         c.make_last(Line(3));
         c.make_last(Line(7));
-        let Found::Miss(Some(victim)) = c.touch_or_insert(Line(4)) else { panic!("the set was full") };
+        let LookUp::Miss(Some(victim)) = c.touch_or_insert(Line(4)) else { panic!("the set was full") };
         assert_eq!(victim.line, Line(3));
         assert_eq!(c.iter().count(), 3);
         c.remove(Line(4));
         c.make_last(Line(1));
-        assert_eq!(c.touch_or_insert(Line(5)), Found::Miss(None), "there was room");
-        let Found::Miss(Some(victim)) = c.touch_or_insert(Line(6)) else { panic!("the set was full") };
+        assert_eq!(c.touch_or_insert(Line(5)), LookUp::Miss(None), "there was room");
+        let LookUp::Miss(Some(victim)) = c.touch_or_insert(Line(6)) else { panic!("the set was full") };
         assert_eq!(victim.line, Line(1), "it is the next all the same");
     }
 
@@ -347,12 +347,12 @@ mod tests {
                     prop_assert_eq!(cache.remove(Line(line)).is_some(), at.is_some());
                     if let Some(at) = at { list.remove(at); }
                 } else if let Some(at) = at {
-                    prop_assert_eq!(cache.touch_or_insert(Line(line)), Found::Hit);
+                    prop_assert_eq!(cache.touch_or_insert(Line(line)), LookUp::Hit);
                     list.remove(at);
                     list.insert(0, line);
                 } else {
                     let out = if list.len() == ways as usize { list.pop() } else { None };
-                    let Found::Miss(victim) = cache.touch_or_insert(Line(line)) else {
+                    let LookUp::Miss(victim) = cache.touch_or_insert(Line(line)) else {
                         return Err(TestCaseError::fail("hit on an absent line"));
                     };
                     prop_assert_eq!(victim.map(|w| w.line.0), out);

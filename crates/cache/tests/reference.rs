@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use homenode_cache::{Agent, Hierarchy, Line, Miss, Shape, Words};
+use homenode_cache::{Agent, CacheShape, Hierarchy, Line, Miss, Words};
 use homenode_model::{
     Bytes, Cache, CacheScope, Core, CpuId, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology,
     Writes,
@@ -217,7 +217,7 @@ fn compare<W: homenode_cache::Sharers>(
     trace: &[(u32, u64, bool)],
 ) -> Result<(), TestCaseError> {
     let cpus: Vec<CpuId> = (0..m.cpus.len() as u32).map(CpuId).collect();
-    let shape = Shape::new(m, &cpus).unwrap();
+    let shape = CacheShape::new(m, &cpus).unwrap();
     prop_assert_eq!(shape.agents() as usize, cpus.len());
     let mut fast = Hierarchy::<W>::new(&shape, 4).unwrap();
     let mut naive = Naive::new(m);
@@ -282,7 +282,7 @@ proptest! {
 fn hardware_threads_of_a_core_are_one_agent() {
     let l1 = cache(1, 4, 1, CacheScope::Group(2));
     let m = machine(1, 4, vec![l1]);
-    let shape = Shape::new(&m, &[CpuId(0), CpuId(1), CpuId(2), CpuId(0)]).unwrap();
+    let shape = CacheShape::new(&m, &[CpuId(0), CpuId(1), CpuId(2), CpuId(0)]).unwrap();
     assert_eq!(shape.agent_of(), [Agent(0), Agent(0), Agent(1), Agent(0)]);
     assert_eq!(shape.common(Agent(0), Agent(1)), 1);
 }
@@ -290,7 +290,7 @@ fn hardware_threads_of_a_core_are_one_agent() {
 #[test]
 fn shapes_that_cannot_be_modelled_are_refused_with_a_reason() {
     let refusal =
-        |caches: Vec<Cache>, cpu: u32| Shape::new(&machine(1, 2, caches), &[CpuId(cpu)]).unwrap_err().0;
+        |caches: Vec<Cache>, cpu: u32| CacheShape::new(&machine(1, 2, caches), &[CpuId(cpu)]).unwrap_err().0;
     let l1 = cache(1, 4, 1, CacheScope::Cpu);
     let wide = Cache { line: Bytes(128), size: Bytes(1024), ..cache(2, 4, 1, CacheScope::Cpu) };
     let narrow = Cache { line: Bytes(32), size: Bytes(128), ..l1.clone() };

@@ -8,6 +8,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use homenode_statistics::Sorted;
+
 /// Size of each of the two arrays, in MiB.
 const MIB: &str = "4";
 const ROUNDS: [&str; 2] = ["200", "1000"];
@@ -49,14 +51,14 @@ fn main() {
                     ratios.push(with / without);
                     alone.push(without);
                 }
-                ratios.sort_by(f64::total_cmp);
-                alone.sort_by(f64::total_cmp);
-                let median = ratios[ratios.len() / 2];
+                let (ratios, alone) = (Sorted::of(ratios), Sorted::of(alone));
+                let expected = "there are pairs";
+                let median = ratios.upper_median().expect(expected);
                 println!(
                     "{by}, {rounds} rounds, {how}: {median:.3} × the {:.2} s alone ({:.3} to {:.3}, {pairs} pairs)",
-                    alone[alone.len() / 2],
-                    ratios[0],
-                    ratios[ratios.len() - 1],
+                    alone.upper_median().expect(expected),
+                    ratios.smallest().expect(expected),
+                    ratios.largest().expect(expected),
                 );
                 println!("bench: anew-{by}-{rounds}-{how} {median:.4} ratio");
             }

@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use std::{fs, io};
 
+use homenode_statistics::Sorted;
+
 const ROUNDS: usize = 3;
 /// The lab's machine: four nodes with the caches of `epyc-nps4`, which the monitor has unless it is
 /// told otherwise.
@@ -46,9 +48,7 @@ struct Cost {
 
 fn median(all: &[Cost]) -> Cost {
     let middle = |of: fn(&Cost) -> f64| {
-        let mut values: Vec<f64> = all.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
+        Sorted::of(all.iter().map(of).collect::<Vec<f64>>()).upper_median().expect("there are rounds")
     };
     Cost { elapsed: middle(|c| c.elapsed), processor: middle(|c| c.processor), ran: middle(|c| c.ran) }
 }

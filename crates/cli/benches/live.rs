@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
 
-use homenode_kernels::{Kernel, Variant};
+use homenode_kernels::{BuildVariant, Kernel};
+use homenode_statistics::Sorted;
 use serde_json::Value;
 
 /// Threads of each program.
@@ -50,7 +51,7 @@ impl Program {
     fn kernel(name: &'static str, class: &str, iterations: Option<&str>) -> Option<Self> {
         let built = Kernel::find(name).and_then(|kernel| {
             Ok((
-                kernel.build(Variant::Native, &homenode_task::Unattended)?,
+                kernel.build(BuildVariant::Native, &homenode_task::Unattended)?,
                 kernel.arguments(Some(class), Some(THREADS))?,
             ))
         });
@@ -129,12 +130,12 @@ impl Times {
     }
 }
 
-/// Median and its 95 % interval: order statistics of a binomial with one half.
-fn median(mut ratios: Vec<f64>) -> (f64, f64, f64) {
-    ratios.sort_by(f64::total_cmp);
-    let n = ratios.len() as f64;
-    let at = |x: f64| ratios[(x.max(0.0) as usize).min(ratios.len() - 1)];
-    (at(n / 2.0), at((n / 2.0 - 0.98 * n.sqrt()).floor()), at((n / 2.0 + 0.98 * n.sqrt()).ceil()))
+/// Median and its 95 % interval; all of the ratios where they are too few for one.
+fn median(ratios: Vec<f64>) -> (f64, f64, f64) {
+    let ratios = Sorted::of(ratios);
+    let all = || ratios.smallest().zip(ratios.largest());
+    let (low, high) = ratios.interval().or_else(all).expect("there are pairs");
+    (ratios.upper_median().expect("there are pairs"), low, high)
 }
 
 fn number(report: &Value, key: &str) -> f64 {

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use homenode_kernels::{Kernel, Variant};
+use homenode_kernels::{BuildVariant, Kernel};
 use serde_json::Value;
 
 /// The goal: homenode's own CPU time is at most this share of the program's …
@@ -59,8 +59,10 @@ fn set(name: &str, default: &str) -> String {
 /// `None`, and why on stderr: it cannot be built here.
 fn kernel((name, class, more): (&str, &str, &[&str]), threads: u32) -> Option<Program> {
     let kernel = Kernel::find(name).inspect_err(|e| eprintln!("{e}")).ok()?;
-    let path =
-        kernel.build(Variant::Native, &homenode_task::Unattended).inspect_err(|e| eprintln!("{e}")).ok()?;
+    let path = kernel
+        .build(BuildVariant::Native, &homenode_task::Unattended)
+        .inspect_err(|e| eprintln!("{e}"))
+        .ok()?;
     let mut args = kernel.arguments(Some(class), Some(threads)).inspect_err(|e| eprintln!("{e}")).ok()?;
     args.extend(more.iter().map(OsString::from));
     let serial = if more.contains(&"serial") { ", serial" } else { "" };

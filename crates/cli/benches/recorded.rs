@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 
 use homenode_dataset::Dataset;
 use homenode_dataset::tables::Object;
-use homenode_kernels::{Kernel, Variant};
+use homenode_kernels::{BuildVariant, Kernel};
+use homenode_statistics::Sorted;
 use serde_json::Value;
 
 /// Threads of each program.
@@ -44,7 +45,7 @@ struct Program {
 fn kernel(name: &'static str, class: &str, iterations: &str) -> Option<Program> {
     let built = Kernel::find(name).and_then(|kernel| {
         Ok((
-            kernel.build(Variant::Native, &homenode_task::Unattended)?,
+            kernel.build(BuildVariant::Native, &homenode_task::Unattended)?,
             kernel.arguments(Some(class), Some(THREADS))?,
         ))
     });
@@ -123,28 +124,15 @@ fn run(program: &Program, policy: &[&str], record: Option<&Path>, folder: &Path)
     Ran { inside: cpu / 1e9, own: own / 1e9, all: children() - before, elapsed, streamed }
 }
 
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
+fn median(all: Vec<f64>) -> f64 {
+    Sorted::of(all).upper_median().expect("there are rounds")
 }
 
-/// The interval that covers the median of such ratios with at least 95 %, whatever their
-/// distribution: the sign test's. All of them where they are fewer than six.
-fn interval(mut all: Vec<f64>) -> (f64, f64) {
-    all.sort_by(f64::total_cmp);
-    let n = all.len();
-    // The number of ratios below the median is binomial with one half.
-    let mut term = 0.5_f64.powi(n as i32);
-    let (mut at_most, mut outside) = (term, 0);
-    for k in 0..n / 2 {
-        if 2.0 * at_most > 0.05 {
-            break;
-        }
-        outside = k;
-        term *= (n - k) as f64 / (k + 1) as f64;
-        at_most += term;
-    }
-    (all[outside], all[n - 1 - outside])
+/// The interval that covers the median of such ratios with at least 95 %. All of them where they
+/// are fewer than six.
+fn interval(all: Vec<f64>) -> (f64, f64) {
+    let all = Sorted::of(all);
+    all.interval().or_else(|| all.smallest().zip(all.largest())).expect("there are rounds")
 }
 
 fn spread(all: &[f64]) -> (f64, f64) {

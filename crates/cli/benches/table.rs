@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use homenode_table::{Cell, Column, Table};
-use homenode_text::table::{Shown, render};
+use homenode_text::table::{TableDetail, render};
 
 /// A form of a table.
 type Form = (&'static str, fn(&Table) -> String);
@@ -34,7 +34,7 @@ fn large() -> Table {
 fn main() {
     let table = large();
     let forms: [Form; 3] = [
-        ("terminal", |t| render(t, Shown { colour: false, width: None, legend: false })),
+        ("terminal", |t| render(t, TableDetail { colour: false, width: None, legend: false })),
         ("json", Table::to_json),
         ("csv", Table::to_csv),
     ];

@@ -17,7 +17,7 @@ use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use homenode_error::Failure;
+use homenode_error::FailureKind;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum Exit {
 
 /// Whose status a command returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum StatusOwner {
     /// Runs a program and returns its status.
     Runs,
     /// Everything else.
@@ -52,7 +52,7 @@ pub enum Family {
 /// Commands that run a program and return its status, as the words that select them.
 const RUNNING: &[&[&str]] = &[&["run"], &["record"], &["lab"], &["kernel", "run"]];
 
-impl Family {
+impl StatusOwner {
     /// The family that a command line asks for, by its first words. Needed when the rest of it
     /// cannot be parsed.
     pub fn of_command_line<S: AsRef<OsStr>>(args: &[S]) -> Self {
@@ -71,13 +71,13 @@ impl Family {
 
 impl Exit {
     /// The status for the shell.
-    pub const fn code(self, family: Family) -> u8 {
+    pub const fn code(self, family: StatusOwner) -> u8 {
         match (self, family) {
             (Self::Done, _) => 0,
             (Self::Program(status), _) => status,
-            (Self::ConditionHeld, Family::Plain) => 1,
-            (Self::Usage, Family::Plain) => 2,
-            (Self::Partial, Family::Plain) => 3,
+            (Self::ConditionHeld, StatusOwner::Plain) => 1,
+            (Self::Usage, StatusOwner::Plain) => 2,
+            (Self::Partial, StatusOwner::Plain) => 3,
             // 1 to 3 belong to the program.
             (Self::ConditionHeld | Self::Usage | Self::Partial | Self::Failed, _) => 125,
             (Self::CannotRun, _) => 126,
@@ -95,15 +95,15 @@ impl Exit {
     }
 }
 
-impl From<Failure> for Exit {
-    fn from(failure: Failure) -> Self {
+impl From<FailureKind> for Exit {
+    fn from(failure: FailureKind) -> Self {
         match failure {
-            Failure::Failed => Self::Failed,
-            Failure::Usage => Self::Usage,
-            Failure::Partial => Self::Partial,
-            Failure::CannotRun => Self::CannotRun,
-            Failure::NotFound => Self::NotFound,
-            Failure::Signalled(signal) => Self::Program(128 | signal),
+            FailureKind::Failed => Self::Failed,
+            FailureKind::Usage => Self::Usage,
+            FailureKind::Partial => Self::Partial,
+            FailureKind::CannotRun => Self::CannotRun,
+            FailureKind::NotFound => Self::NotFound,
+            FailureKind::Signalled(signal) => Self::Program(128 | signal),
         }
     }
 }
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn plain_commands_use_0_to_3_and_125() {
-        let of = |e: Exit| e.code(Family::Plain);
+        let of = |e: Exit| e.code(StatusOwner::Plain);
         assert_eq!(
             [Exit::Done, Exit::ConditionHeld, Exit::Usage, Exit::Partial, Exit::Failed].map(of),
             [0, 1, 2, 3, 125]
@@ -128,11 +128,11 @@ mod tests {
     #[test]
     fn commands_that_run_a_program_leave_1_to_124_to_it() {
         for own in [Exit::ConditionHeld, Exit::Usage, Exit::Partial, Exit::Failed] {
-            assert_eq!(own.code(Family::Runs), 125);
+            assert_eq!(own.code(StatusOwner::Runs), 125);
         }
-        assert_eq!(Exit::CannotRun.code(Family::Runs), 126);
-        assert_eq!(Exit::NotFound.code(Family::Runs), 127);
-        assert_eq!(Exit::Program(2).code(Family::Runs), 2);
+        assert_eq!(Exit::CannotRun.code(StatusOwner::Runs), 126);
+        assert_eq!(Exit::NotFound.code(StatusOwner::Runs), 127);
+        assert_eq!(Exit::Program(2).code(StatusOwner::Runs), 2);
     }
 
     #[test]
@@ -145,21 +145,24 @@ mod tests {
 
     #[test]
     fn a_failure_has_the_status_of_its_kind() {
-        let of = |failure: Failure| Exit::from(failure).code(Family::Runs);
-        assert_eq!([Failure::CannotRun, Failure::NotFound, Failure::Partial].map(of), [126, 127, 125]);
-        assert_eq!(of(Failure::Signalled(15)), 143);
-        assert_eq!(Exit::from(Failure::Partial).code(Family::Plain), 3);
+        let of = |failure: FailureKind| Exit::from(failure).code(StatusOwner::Runs);
+        assert_eq!(
+            [FailureKind::CannotRun, FailureKind::NotFound, FailureKind::Partial].map(of),
+            [126, 127, 125]
+        );
+        assert_eq!(of(FailureKind::Signalled(15)), 143);
+        assert_eq!(Exit::from(FailureKind::Partial).code(StatusOwner::Plain), 3);
     }
 
     #[test]
     fn the_family_is_seen_in_the_first_words() {
-        let of = |line: &str| Family::of_command_line(&line.split(' ').collect::<Vec<_>>());
-        assert_eq!(of("homenode record --no-such -- ./a.out"), Family::Runs);
-        assert_eq!(of("homenode kernel run nas-cg"), Family::Runs);
-        assert_eq!(of("homenode kernel list"), Family::Plain);
-        assert_eq!(of("homenode compare -- record"), Family::Plain);
-        assert_eq!([of("homenode top -- ./app"), of("homenode top kernel:heat")], [Family::Runs; 2]);
-        assert_eq!(of("homenode top 4711"), Family::Plain);
-        assert_eq!(of("homenode"), Family::Plain);
+        let of = |line: &str| StatusOwner::of_command_line(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(of("homenode record --no-such -- ./a.out"), StatusOwner::Runs);
+        assert_eq!(of("homenode kernel run nas-cg"), StatusOwner::Runs);
+        assert_eq!(of("homenode kernel list"), StatusOwner::Plain);
+        assert_eq!(of("homenode compare -- record"), StatusOwner::Plain);
+        assert_eq!([of("homenode top -- ./app"), of("homenode top kernel:heat")], [StatusOwner::Runs; 2]);
+        assert_eq!(of("homenode top 4711"), StatusOwner::Plain);
+        assert_eq!(of("homenode"), StatusOwner::Plain);
     }
 }

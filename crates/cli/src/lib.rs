@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 use clap::FromArgMatches;
 
-use exit::{Exit, Family};
+use exit::{Exit, StatusOwner};
 
 /// Runs a command line and says how the process ends.
 pub fn main(args: &[OsString]) -> ExitCode {
@@ -44,7 +44,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
     if let Some(child) = xml::read_in_child() {
         return child;
     }
-    let family = Family::of_command_line(args);
+    let family = StatusOwner::of_command_line(args);
     if let Err(error) = xml::check(args) {
         output::say(&error);
         return ExitCode::from(Exit::from(error.kind).code(family));

@@ -9,7 +9,7 @@ use homenode_dataset::folder::META;
 use homenode_error::{Error, Result};
 use homenode_log::recording::Recording;
 use homenode_model::Bytes;
-use homenode_schemes::{self as schemes, Loaded};
+use homenode_schemes::{self as schemes, LoadedRecording};
 use homenode_task::Task;
 
 /// How to simulate a recording that has a program's accesses but not its pages' homes.
@@ -91,7 +91,7 @@ fn simulate(path: &Path, how: &Simulation<'_>, task: &dyn Task) -> Result<Datase
     let recording = recording(path, "read the recording")?;
     let machine = how.machine.map_or_else(schemes::default_machine, schemes::machine)?;
     let policy = how.policy.unwrap_or(FIRST_TOUCH);
-    schemes::dataset(&Loaded::new(recording)?, Arc::new(machine.topology), how.page, policy, task)
+    schemes::dataset(&LoadedRecording::new(recording)?, Arc::new(machine.topology), how.page, policy, task)
 }
 
 /// The data sets in a folder, as 'homenode compare --keep' leaves them: names and paths, by name.

@@ -13,7 +13,7 @@ use homenode_error::{Context, Error, Result};
 use homenode_table::FailIf;
 use homenode_table::Table;
 use homenode_text::human::{hung, wrapped};
-use homenode_text::table::{Shown, markdown, render};
+use homenode_text::table::{TableDetail, markdown, render};
 
 use crate::exit::Exit;
 
@@ -138,7 +138,7 @@ impl OutputArgs {
             Format::Markdown => markdown(table),
             Format::Table => {
                 let width = terminal.then(terminal_width).flatten().map(usize::from);
-                render(table, Shown { colour: terminal && colours(), width, legend: self.legend })
+                render(table, TableDetail { colour: terminal && colours(), width, legend: self.legend })
             }
         }
     }

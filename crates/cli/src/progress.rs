@@ -17,7 +17,7 @@ const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// Progress of one piece of work.
 #[derive(Debug)]
-pub struct Progress {
+pub struct TerminalProgress {
     what: String,
     total: Option<u64>,
     done: u64,
@@ -32,7 +32,7 @@ enum Show {
     Lines(Pace),
 }
 
-impl Progress {
+impl TerminalProgress {
     /// Starts. `what` is a phrase such as "recording nas-cg". `total` has the unit that
     /// [`advance`](homenode_task::Progress::advance) counts.
     pub fn new(what: impl Into<String>, total: Option<u64>) -> Self {
@@ -51,7 +51,7 @@ impl Progress {
     }
 }
 
-impl homenode_task::Progress for Progress {
+impl homenode_task::Progress for TerminalProgress {
     fn advance(&mut self, more: u64) {
         self.done = self.done.saturating_add(more);
         let elapsed = self.start.elapsed();
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn hidden_progress_counts_without_a_word() {
-        let mut p = Box::new(Progress::hidden());
+        let mut p = Box::new(TerminalProgress::hidden());
         p.advance(u64::MAX);
         p.advance(1);
         p.finish();

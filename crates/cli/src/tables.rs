@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use homenode_dataset::{Dataset, Kind};
+use homenode_dataset::{Dataset, RecordingKind};
 
 use homenode_error::{Error, Result};
 use homenode_launch::record::shown;
@@ -23,16 +23,16 @@ pub fn refuse(path: &Path, what: &str) -> Result<()> {
     let show = format!("'homenode show {path}' reads it");
     let again = "'homenode record --on emulator' writes a trace of the same program";
     Err(match set.meta().kind {
-        Kind::Lab => error
+        RecordingKind::Lab => error
             .tried("it was recorded on the lab, where Linux placed the pages: no other placement can be simulated from counts")
             .hint(format!("{show}; 'homenode compare --on lab' runs each scheme there; {again}")),
-        Kind::Run | Kind::Live => error
+        RecordingKind::Run | RecordingKind::Live => error
             .tried(format!(
                 "it was told by samples ({}) while the program ran, where Linux placed the pages: no other placement can be simulated",
                 set.meta().basis
             ))
             .hint(format!("{show}; {again}")),
-        Kind::Simulated | Kind::Synthetic => error
+        RecordingKind::Simulated | RecordingKind::Synthetic => error
             .tried("it is what came of a simulation: the recording that was simulated has the trace")
             .hint(show),
     })

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::interrupt::{Interrupt, Second};
 use crate::output::say;
-use crate::progress::Progress;
+use crate::progress::TerminalProgress;
 
 /// Whoever sits at the terminal.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ impl Task for Terminal {
     }
 
     fn progress(&self, what: &str, total: Option<u64>) -> Box<dyn homenode_task::Progress> {
-        Box::new(if self.quiet { Progress::hidden() } else { Progress::new(what, total) })
+        Box::new(if self.quiet { TerminalProgress::hidden() } else { TerminalProgress::new(what, total) })
     }
 
     fn stop_asked(&self) -> bool {

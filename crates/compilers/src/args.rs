@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// What an argument is to us.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ArgumentKind {
     /// A file to compile, in the language that `-x` says (none: by its name).
     Source {
         /// The language of the `-x` that holds here.
@@ -34,14 +34,14 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arg {
     /// What it is.
-    pub kind: Kind,
+    pub kind: ArgumentKind,
     /// Its words, as they were.
     pub words: Vec<OsString>,
 }
 
 /// What a command line asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum CompilerAction {
     /// Nothing that makes code: preprocess, ask for the version, …
     Ask,
     /// Compile and stop before the link.
@@ -52,11 +52,11 @@ pub enum Step {
 
 /// A command line that was read.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct CompileRequest {
     /// The arguments in their order.
     pub args: Vec<Arg>,
     /// The step asked for.
-    pub step: Step,
+    pub step: CompilerAction,
     /// `--homenode-compiler=PATH`, which is not among `args`.
     pub compiler: Option<OsString>,
     /// An option that a recording cannot do with, and why.
@@ -261,12 +261,12 @@ fn openmp_of(word: &str) -> Option<OpenMp> {
     }
 }
 
-impl Request {
+impl CompileRequest {
     /// Reads the arguments (without the program's name, response files expanded).
-    pub fn parse(words: Vec<OsString>) -> Request {
-        let mut request = Request {
+    pub fn parse(words: Vec<OsString>) -> CompileRequest {
+        let mut request = CompileRequest {
             args: Vec::with_capacity(words.len()),
-            step: Step::Link,
+            step: CompilerAction::Link,
             compiler: None,
             refused: None,
             has_debug: false,
@@ -288,25 +288,25 @@ impl Request {
                 request.compiler = Some(path.into());
                 continue;
             }
-            let mut arg = Arg { kind: Kind::Option, words: vec![word] };
+            let mut arg = Arg { kind: ArgumentKind::Option, words: vec![word] };
             if text == "-" || !text.starts_with('-') {
                 header |= is_header(&arg.words[0], language.as_deref());
                 arg.kind = input_kind(&arg.words[0], language.as_ref());
             } else if let Some(rest) = joined_or_next(&text, "-o", &mut arg, &mut words) {
-                arg.kind = Kind::Output(rest);
+                arg.kind = ArgumentKind::Output(rest);
             } else if let Some(rest) = joined_or_next(&text, "-x", &mut arg, &mut words) {
                 language = (rest != "none").then_some(rest);
-                arg.kind = Kind::Language;
+                arg.kind = ArgumentKind::Language;
             } else if joined_or_next(&text, "-l", &mut arg, &mut words).is_some() {
-                arg.kind = Kind::Library;
+                arg.kind = ArgumentKind::Library;
             } else if matches!(text.as_str(), "-MD" | "-MMD") {
-                arg.kind = Kind::DepRequest;
+                arg.kind = ArgumentKind::DepRequest;
             } else if joined_or_next(&text, "-MF", &mut arg, &mut words).is_some() {
-                arg.kind = Kind::DepFile;
+                arg.kind = ArgumentKind::DepFile;
             } else if joined_or_next(&text, "-MT", &mut arg, &mut words).is_some()
                 || joined_or_next(&text, "-MQ", &mut arg, &mut words).is_some()
             {
-                arg.kind = Kind::DepTarget;
+                arg.kind = ArgumentKind::DepTarget;
             } else if WITH_VALUE.contains(&text.as_str()) {
                 arg.words.extend(words.next());
             }
@@ -333,16 +333,15 @@ impl Request {
             }
             request.args.push(arg);
         }
-        let has_input = request
-            .args
-            .iter()
-            .any(|a| matches!(a.kind, Kind::Source { .. } | Kind::LinkInput | Kind::Library));
+        let has_input = request.args.iter().any(|a| {
+            matches!(a.kind, ArgumentKind::Source { .. } | ArgumentKind::LinkInput | ArgumentKind::Library)
+        });
         request.step = if asks || !has_input {
-            Step::Ask
+            CompilerAction::Ask
         } else if stops || header {
-            Step::Compile
+            CompilerAction::Compile
         } else {
-            Step::Link
+            CompilerAction::Link
         };
         request
     }
@@ -350,7 +349,7 @@ impl Request {
     /// The value of the last `-o`.
     pub fn output(&self) -> Option<&OsStr> {
         self.args.iter().rev().find_map(|a| match &a.kind {
-            Kind::Output(file) => Some(file.as_os_str()),
+            ArgumentKind::Output(file) => Some(file.as_os_str()),
             _ => None,
         })
     }
@@ -358,7 +357,7 @@ impl Request {
     /// The sources as arguments: where each stands, itself, its language.
     pub fn source_args(&self) -> impl Iterator<Item = (usize, &Arg, Option<&OsStr>)> {
         self.args.iter().enumerate().filter_map(|(index, a)| match &a.kind {
-            Kind::Source { language } => Some((index, a, language.as_deref())),
+            ArgumentKind::Source { language } => Some((index, a, language.as_deref())),
             _ => None,
         })
     }
@@ -366,7 +365,7 @@ impl Request {
     /// The sources with their languages.
     pub fn sources(&self) -> impl Iterator<Item = (&OsStr, Option<&OsStr>)> {
         self.args.iter().filter_map(|a| match &a.kind {
-            Kind::Source { language } => Some((a.words[0].as_os_str(), language.as_deref())),
+            ArgumentKind::Source { language } => Some((a.words[0].as_os_str(), language.as_deref())),
             _ => None,
         })
     }
@@ -389,13 +388,13 @@ fn joined_or_next(
     Some(OsStr::from_bytes(&arg.words[0].as_bytes()[option.len()..]).to_os_string())
 }
 
-fn input_kind(file: &OsStr, language: Option<&OsString>) -> Kind {
+fn input_kind(file: &OsStr, language: Option<&OsString>) -> ArgumentKind {
     if language.is_some() || file == "-" || suffix(file).is_some_and(|s| SOURCE_SUFFIXES.contains(&s)) {
-        Kind::Source { language: language.cloned() }
+        ArgumentKind::Source { language: language.cloned() }
     } else if is_header(file, None) {
-        Kind::Source { language: None }
+        ArgumentKind::Source { language: None }
     } else {
-        Kind::LinkInput
+        ArgumentKind::LinkInput
     }
 }
 
@@ -411,27 +410,27 @@ pub fn is_header(file: &OsStr, language: Option<&OsStr>) -> bool {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Request {
-        Request::parse(line.split_whitespace().map(OsString::from).collect())
+    fn parse(line: &str) -> CompileRequest {
+        CompileRequest::parse(line.split_whitespace().map(OsString::from).collect())
     }
 
     #[test]
     fn steps() {
         for (line, step) in [
-            ("-c a.c", Step::Compile),
-            ("-S a.c -o -", Step::Compile),
-            ("-E a.c", Step::Ask),
-            ("-c -M a.c", Step::Ask),
-            ("--version", Step::Ask),
-            ("-v", Step::Ask),
-            ("-print-prog-name=ld", Step::Ask),
-            ("a.c", Step::Link),
-            ("a.o -o a", Step::Link),
-            ("-MD a.c -o a", Step::Link),
-            ("-x c++-header a.hpp", Step::Compile),
-            ("a.h", Step::Compile),
-            ("-x c -", Step::Link),
-            ("-lfoo", Step::Link),
+            ("-c a.c", CompilerAction::Compile),
+            ("-S a.c -o -", CompilerAction::Compile),
+            ("-E a.c", CompilerAction::Ask),
+            ("-c -M a.c", CompilerAction::Ask),
+            ("--version", CompilerAction::Ask),
+            ("-v", CompilerAction::Ask),
+            ("-print-prog-name=ld", CompilerAction::Ask),
+            ("a.c", CompilerAction::Link),
+            ("a.o -o a", CompilerAction::Link),
+            ("-MD a.c -o a", CompilerAction::Link),
+            ("-x c++-header a.hpp", CompilerAction::Compile),
+            ("a.h", CompilerAction::Compile),
+            ("-x c -", CompilerAction::Link),
+            ("-lfoo", CompilerAction::Link),
         ] {
             assert_eq!(parse(line).step, step, "{line}");
         }
@@ -449,7 +448,7 @@ mod tests {
         let r = parse("-x c a.in -xnone b.o c.cc");
         let found: Vec<_> = r.sources().collect();
         assert_eq!(found, [(OsStr::new("a.in"), Some(OsStr::new("c"))), (OsStr::new("c.cc"), None)]);
-        assert_eq!(r.args.iter().filter(|a| a.kind == Kind::LinkInput).count(), 1);
+        assert_eq!(r.args.iter().filter(|a| a.kind == ArgumentKind::LinkInput).count(), 1);
     }
 
     #[test]

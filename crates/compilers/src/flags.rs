@@ -1,6 +1,6 @@
 //! What is added to a command line, and why. Measured with GCC 12.2 and clang 14.0 on x86-64.
 
-use crate::toolchain::{Driver, Family, Toolchain};
+use crate::toolchain::{Family, SourceLanguage, Toolchain};
 use crate::wraps::WRAPPED_SYMBOLS;
 use std::ffi::OsString;
 use std::path::Path;
@@ -54,7 +54,7 @@ pub const TRACE_LIBRARY: &str = "homenode_trace";
 ///   254 976 with AVX-512 and width 128; right in all three without vectorisation.
 /// * copies and fills become calls of `memcpy` and `memset` in the pass itself, loops that were
 ///   recognised as such among them: the link redirects them. No `-fno-builtin` is needed.
-pub fn compile_flags(tool: &Toolchain, driver: Driver, user_has_g: bool) -> Vec<OsString> {
+pub fn compile_flags(tool: &Toolchain, driver: SourceLanguage, user_has_g: bool) -> Vec<OsString> {
     let mut flags: Vec<&str> = vec!["-fsanitize=thread", "-fno-lto", "-U_FORTIFY_SOURCE"];
     match tool.family {
         Family::Gcc => {
@@ -69,7 +69,7 @@ pub fn compile_flags(tool: &Toolchain, driver: Driver, user_has_g: bool) -> Vec<
                 "-Wno-tsan",
                 "-Wno-error=maybe-uninitialized",
             ]);
-            if driver != Driver::Fortran {
+            if driver != SourceLanguage::Fortran {
                 flags.extend(["-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset"]);
             }
             if tool.x86 {

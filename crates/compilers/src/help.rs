@@ -1,12 +1,12 @@
 //! What a driver says of itself for `--homenode-help`.
 
-use crate::toolchain::Driver;
+use crate::toolchain::SourceLanguage;
 
 /// The word that asks for it. `--help` is the compiler's.
 pub const WORD: &str = "--homenode-help";
 
 /// The text.
-pub fn text(driver: Driver) -> String {
+pub fn text(driver: SourceLanguage) -> String {
     let (name, variable, compiler) = (driver.name(), driver.variable(), driver.default_compiler());
     format!(
         "\
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn each_driver_names_itself_and_its_compiler() {
-        for driver in [Driver::C, Driver::Cxx, Driver::Fortran] {
+        for driver in [SourceLanguage::C, SourceLanguage::Cxx, SourceLanguage::Fortran] {
             let text = text(driver);
             assert!(text.starts_with(driver.name()) && text.contains(driver.variable()), "{text}");
         }

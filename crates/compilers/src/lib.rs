@@ -51,7 +51,7 @@ mod toolchain;
 pub mod wraps;
 
 pub use run::main;
-pub use toolchain::{Driver, Family, Toolchain};
+pub use toolchain::{Family, SourceLanguage, Toolchain};
 
 /// Why a driver cannot go on: a sentence for the user, with the remedy.
 #[derive(Debug)]

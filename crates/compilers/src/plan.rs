@@ -5,16 +5,16 @@
 //! source and a link, in which each object stands where its source stood (the order matters among
 //! libraries).
 
-use crate::args::{Arg, Kind, OpenMp, Request, Step, is_assembly, is_header};
+use crate::args::{Arg, ArgumentKind, CompileRequest, CompilerAction, OpenMp, is_assembly, is_header};
 use crate::flags::{compile_flags, link_flags_after, link_flags_before};
-use crate::toolchain::{Driver, Family, Toolchain};
+use crate::toolchain::{Family, SourceLanguage, Toolchain};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Where homenode's own files are.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct OwnFiles {
     /// The folder of `libhomenode_trace.so`; needed for a link.
     pub lib_dir: Option<PathBuf>,
     /// The folder of `homenode.h` and the Fortran module, if there is one.
@@ -23,7 +23,7 @@ pub struct Places {
 
 /// A compile step, its commands without the compiler itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Job {
+pub enum CompileStep {
     /// One command.
     Run(Vec<OsString>),
     /// To assembly, rewrite that, to an object.
@@ -44,9 +44,9 @@ pub enum Job {
 
 /// The commands to run, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct CommandPlan {
     /// Compile steps; all are run, even if one fails.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<CompileStep>,
     /// The last command: the link, or the only one.
     pub last: Option<Vec<OsString>>,
 }
@@ -54,20 +54,20 @@ pub struct Plan {
 /// Makes the plan. `scratch` is the folder for what is made on the way; folders `0`, `1`, … in it
 /// must exist when the plan is run, one for each source. `inline`: rewrite where possible.
 pub fn plan(
-    request: &Request,
-    driver: Driver,
+    request: &CompileRequest,
+    driver: SourceLanguage,
     tool: &Toolchain,
-    places: &Places,
+    places: &OwnFiles,
     scratch: &Path,
     inline: bool,
-) -> Plan {
+) -> CommandPlan {
     let mut flags = compile_flags(tool, driver, request.has_debug);
     flags.extend(include_flags(driver, places));
     let inline = inline && can_rewrite(request, tool);
     let step = Compiling { request, tool, flags, scratch, inline };
     match request.step {
-        Step::Ask => Plan { jobs: Vec::new(), last: Some(all_words(request)) },
-        Step::Compile if inline && splits(request) => {
+        CompilerAction::Ask => CommandPlan { jobs: Vec::new(), last: Some(all_words(request)) },
+        CompilerAction::Compile if inline && splits(request) => {
             let jobs = request.source_args().enumerate().map(|(n, (_, source, language))| {
                 let object = match request.output() {
                     Some(output) => PathBuf::from(output),
@@ -76,16 +76,16 @@ pub fn plan(
                 let names = (object.with_extension("d").into(), object.clone().into());
                 step.job(n, source, language, &object, names)
             });
-            Plan { jobs: jobs.collect(), last: None }
+            CommandPlan { jobs: jobs.collect(), last: None }
         }
-        Step::Compile => {
+        CompilerAction::Compile => {
             let mut last = all_words(request);
             if request.sources().any(|(file, language)| !is_assembly(file, language)) {
                 last.extend(step.flags);
             }
-            Plan { jobs: Vec::new(), last: Some(last) }
+            CommandPlan { jobs: Vec::new(), last: Some(last) }
         }
-        Step::Link => {
+        CompilerAction::Link => {
             let mut jobs = Vec::new();
             let mut objects = Vec::new();
             for (n, (index, source, language)) in request.source_args().enumerate() {
@@ -103,26 +103,26 @@ pub fn plan(
                 let text = object.with_extension("s");
                 let mut words = assembler_words(request, tool);
                 words.extend(["-c".into(), "-o".into(), object.clone().into(), text.clone().into()]);
-                jobs.push(Job::Block(text, words));
+                jobs.push(CompileStep::Block(text, words));
                 block = Some(object);
             }
             let last = link_step(request, tool, places, &objects, block.as_deref());
-            Plan { jobs, last: Some(last) }
+            CommandPlan { jobs, last: Some(last) }
         }
     }
 }
 
 /// Whether a command's code may be rewritten: x86-64 for an executable, and nothing unusual.
-fn can_rewrite(request: &Request, tool: &Toolchain) -> bool {
+fn can_rewrite(request: &CompileRequest, tool: &Toolchain) -> bool {
     tool.x86_64 && !request.pic && !request.shared && !request.odd_assembly && !request.aux_files
 }
 
 /// Whether a command that only compiles can be done source by source.
-fn splits(request: &Request) -> bool {
+fn splits(request: &CompileRequest) -> bool {
     let sources = request.sources().count();
     let plain = request.args.iter().all(|a| match &a.kind {
-        Kind::Source { language } => !is_special(&a.words[0], language.as_deref()),
-        Kind::LinkInput => false,
+        ArgumentKind::Source { language } => !is_special(&a.words[0], language.as_deref()),
+        ArgumentKind::LinkInput => false,
         _ => true,
     });
     plain && (sources == 1 || request.output().is_none())
@@ -133,7 +133,7 @@ fn is_special(file: &OsStr, language: Option<&OsStr>) -> bool {
     file == "-" || is_assembly(file, language) || is_header(file, language)
 }
 
-fn makes_executable(request: &Request, tool: &Toolchain, places: &Places) -> bool {
+fn makes_executable(request: &CompileRequest, tool: &Toolchain, places: &OwnFiles) -> bool {
     tool.x86_64
         && places.lib_dir.is_some()
         && !request.shared
@@ -142,9 +142,9 @@ fn makes_executable(request: &Request, tool: &Toolchain, places: &Places) -> boo
 }
 
 /// Words that also hold when assembly is assembled.
-fn assembler_words(request: &Request, tool: &Toolchain) -> Vec<OsString> {
+fn assembler_words(request: &CompileRequest, tool: &Toolchain) -> Vec<OsString> {
     let mut words = Vec::new();
-    for arg in request.args.iter().filter(|a| a.kind == Kind::Option) {
+    for arg in request.args.iter().filter(|a| a.kind == ArgumentKind::Option) {
         let text = arg.words[0].to_string_lossy();
         let wanted = text == "-Xassembler"
             || text == "-pipe"
@@ -172,17 +172,17 @@ fn assembler_words(request: &Request, tool: &Toolchain) -> Vec<OsString> {
     words
 }
 
-fn all_words(request: &Request) -> Vec<OsString> {
+fn all_words(request: &CompileRequest) -> Vec<OsString> {
     request.args.iter().flat_map(|a| a.words.iter().cloned()).collect()
 }
 
-fn include_flags(driver: Driver, places: &Places) -> Vec<OsString> {
+fn include_flags(driver: SourceLanguage, places: &OwnFiles) -> Vec<OsString> {
     let Some(dir) = &places.include_dir else {
         return Vec::new();
     };
     // After the system's folders, so that nothing of the user's is hidden. Modules have no such
     // option.
-    let option = if driver == Driver::Fortran { "-I" } else { "-idirafter" };
+    let option = if driver == SourceLanguage::Fortran { "-I" } else { "-idirafter" };
     vec![option.into(), dir.clone().into_os_string()]
 }
 
@@ -198,7 +198,7 @@ fn object_name(scratch: &Path, index: usize, source: &OsStr) -> PathBuf {
 
 /// What all compile steps of a command have in common.
 struct Compiling<'a> {
-    request: &'a Request,
+    request: &'a CompileRequest,
     tool: &'a Toolchain,
     flags: Vec<OsString>,
     scratch: &'a Path,
@@ -214,18 +214,18 @@ impl Compiling<'_> {
         language: Option<&OsStr>,
         object: &Path,
         names: (OsString, OsString),
-    ) -> Job {
+    ) -> CompileStep {
         let assembly_source = is_assembly(&source.words[0], language);
         if !self.inline || assembly_source {
             let flags: &[OsString] = if assembly_source { &[] } else { &self.flags };
-            return Job::Run(self.command("-c", source, language, object, flags, names));
+            return CompileStep::Run(self.command("-c", source, language, object, flags, names));
         }
         let folder = self.scratch.join(number.to_string());
         let (assembly, rewritten) = (folder.join("compiled.s"), folder.join("rewritten.s"));
         let compile = self.command("-S", source, language, &assembly, &self.flags, names);
         let mut assemble = assembler_words(self.request, self.tool);
         assemble.extend(["-c".into(), "-o".into(), object.into(), rewritten.clone().into()]);
-        Job::Rewrite { compile, assembly, rewritten, assemble }
+        CompileStep::Rewrite { compile, assembly, rewritten, assemble }
     }
 
     fn command(
@@ -244,14 +244,18 @@ impl Compiling<'_> {
         let mut dep_target = false;
         for arg in &request.args {
             match arg.kind {
-                Kind::Source { .. } | Kind::LinkInput | Kind::Library | Kind::Output(_) | Kind::Language => {
+                ArgumentKind::Source { .. }
+                | ArgumentKind::LinkInput
+                | ArgumentKind::Library
+                | ArgumentKind::Output(_)
+                | ArgumentKind::Language => {
                     continue;
                 }
-                Kind::DepRequest => dep_request = true,
-                Kind::DepFile => dep_file = true,
-                Kind::DepTarget => dep_target = true,
-                Kind::Option if arg.words[0] == "-c" => continue,
-                Kind::Option => {}
+                ArgumentKind::DepRequest => dep_request = true,
+                ArgumentKind::DepFile => dep_file = true,
+                ArgumentKind::DepTarget => dep_target = true,
+                ArgumentKind::Option if arg.words[0] == "-c" => continue,
+                ArgumentKind::Option => {}
             }
             words.extend(arg.words.iter().cloned());
         }
@@ -304,9 +308,9 @@ fn aux_prefix(output: Option<&OsStr>) -> OsString {
 }
 
 fn link_step(
-    request: &Request,
+    request: &CompileRequest,
     tool: &Toolchain,
-    places: &Places,
+    places: &OwnFiles,
     objects: &[(usize, PathBuf)],
     block: Option<&Path>,
 ) -> Vec<OsString> {
@@ -318,14 +322,17 @@ fn link_step(
     let mut objects = objects.iter().peekable();
     for (index, arg) in request.args.iter().enumerate() {
         match arg.kind {
-            Kind::Source { .. } => {
+            ArgumentKind::Source { .. } => {
                 if let Some((_, object)) = objects.next_if(|(at, _)| *at == index) {
                     words.push(object.clone().into_os_string());
                 }
             }
             // With -x an object would be read as a source; dependencies were written in the compile
             // steps.
-            Kind::Language | Kind::DepRequest | Kind::DepFile | Kind::DepTarget => {}
+            ArgumentKind::Language
+            | ArgumentKind::DepRequest
+            | ArgumentKind::DepFile
+            | ArgumentKind::DepTarget => {}
             _ => words.extend(arg.words.iter().cloned()),
         }
     }
@@ -340,7 +347,7 @@ fn link_step(
     words
 }
 
-fn openmp_library(request: &Request, tool: &Toolchain) -> Option<&'static str> {
+fn openmp_library(request: &CompileRequest, tool: &Toolchain) -> Option<&'static str> {
     match (request.openmp.as_ref()?, tool.family) {
         (OpenMp::Named(name), _) => Some(name),
         (OpenMp::Default, Family::Gcc) => Some("gomp"),

@@ -1,9 +1,9 @@
 //! Running the plan: environment, scratch folder, child processes.
 
-use crate::args::{Request, Step};
-use crate::plan::{Job, Places, Plan, length, plan};
+use crate::args::{CompileRequest, CompilerAction};
+use crate::plan::{CommandPlan, CompileStep, OwnFiles, length, plan};
 use crate::rewrite::{EXE_TLS, rewrite};
-use crate::toolchain::{Driver, Toolchain};
+use crate::toolchain::{SourceLanguage, Toolchain};
 use crate::{Error, flags::TRACE_LIBRARY, help, response};
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
 /// The whole of a driver: reads the process's arguments, runs the compiler, returns its status.
-pub fn main(driver: Driver) -> ExitCode {
+pub fn main(driver: SourceLanguage) -> ExitCode {
     match drive(driver, std::env::args_os().skip(1).collect()) {
         Ok(code) => ExitCode::from(code),
         Err(e) => {
@@ -23,25 +23,25 @@ pub fn main(driver: Driver) -> ExitCode {
     }
 }
 
-fn drive(driver: Driver, words: Vec<OsString>) -> Result<u8, Error> {
+fn drive(driver: SourceLanguage, words: Vec<OsString>) -> Result<u8, Error> {
     if words.iter().any(|word| word == help::WORD) {
         print!("{}", help::text(driver));
         return Ok(0);
     }
-    let request = Request::parse(response::expand(words));
+    let request = CompileRequest::parse(response::expand(words));
     let tool = Toolchain::find(driver, request.compiler.as_deref())?;
-    if let (Some(reason), true) = (&request.refused, request.step != Step::Ask) {
+    if let (Some(reason), true) = (&request.refused, request.step != CompilerAction::Ask) {
         return Err(Error(reason.clone()));
     }
-    let places = find_places(request.step == Step::Link && !request.relocatable)?;
+    let places = find_places(request.step == CompilerAction::Link && !request.relocatable)?;
     let sources = request.sources().count();
     let scratch = match request.step {
-        Step::Ask => None,
-        Step::Compile | Step::Link => Some(Scratch::new(sources)?),
+        CompilerAction::Ask => None,
+        CompilerAction::Compile | CompilerAction::Link => Some(Scratch::new(sources)?),
     };
     let folder = scratch.as_ref().map_or(Path::new(""), |s| s.0.as_path());
     let inline = std::env::var_os("HOMENODE_CC_INLINE").is_none_or(|v| v != "0");
-    let Plan { jobs, last } = plan(&request, driver, &tool, &places, folder, inline);
+    let CommandPlan { jobs, last } = plan(&request, driver, &tool, &places, folder, inline);
 
     let mut failed = None;
     for job in &jobs {
@@ -71,14 +71,14 @@ fn drive(driver: Driver, words: Vec<OsString>) -> Result<u8, Error> {
     }
 }
 
-fn run_job(driver: Driver, tool: &Toolchain, job: &Job) -> Result<u8, Error> {
+fn run_job(driver: SourceLanguage, tool: &Toolchain, job: &CompileStep) -> Result<u8, Error> {
     match job {
-        Job::Run(words) => spawn(driver, tool, words),
-        Job::Block(file, words) => {
+        CompileStep::Run(words) => spawn(driver, tool, words),
+        CompileStep::Block(file, words) => {
             write_file(file, EXE_TLS.as_bytes())?;
             spawn(driver, tool, words)
         }
-        Job::Rewrite { compile, assembly, rewritten, assemble } => {
+        CompileStep::Rewrite { compile, assembly, rewritten, assemble } => {
             let code = spawn(driver, tool, compile)?;
             if code != 0 {
                 return Ok(code);
@@ -98,7 +98,7 @@ fn write_file(file: &Path, text: &[u8]) -> Result<(), Error> {
         .map_err(|e| Error(format!("cannot write '{}': {e}; set TMPDIR", file.display())))
 }
 
-fn command(driver: Driver, tool: &Toolchain, words: &[OsString]) -> Command {
+fn command(driver: SourceLanguage, tool: &Toolchain, words: &[OsString]) -> Command {
     let mut command = Command::new(&tool.command[0]);
     command.args(&tool.command[1..]).args(words);
     if std::env::var_os("HOMENODE_CC_VERBOSE").is_some_and(|v| !v.is_empty() && v != "0") {
@@ -108,7 +108,7 @@ fn command(driver: Driver, tool: &Toolchain, words: &[OsString]) -> Command {
     command
 }
 
-fn cannot_run(driver: Driver, tool: &Toolchain, e: &std::io::Error) -> Error {
+fn cannot_run(driver: SourceLanguage, tool: &Toolchain, e: &std::io::Error) -> Error {
     Error(format!(
         "cannot run the compiler '{}': {e}; set {} to a compiler",
         tool.command[0].to_string_lossy(),
@@ -118,12 +118,12 @@ fn cannot_run(driver: Driver, tool: &Toolchain, e: &std::io::Error) -> Error {
 
 /// Becomes the compiler, so that signals and its status need no forwarding. Returns on failure
 /// only.
-fn exec(driver: Driver, tool: &Toolchain, words: &[OsString]) -> Result<u8, Error> {
+fn exec(driver: SourceLanguage, tool: &Toolchain, words: &[OsString]) -> Result<u8, Error> {
     let e = command(driver, tool, words).exec();
     Err(cannot_run(driver, tool, &e))
 }
 
-fn spawn(driver: Driver, tool: &Toolchain, words: &[OsString]) -> Result<u8, Error> {
+fn spawn(driver: SourceLanguage, tool: &Toolchain, words: &[OsString]) -> Result<u8, Error> {
     let long = if length(words) < response::LONG { None } else { Some(Scratch::new(0)?) };
     let status = match &long {
         None => command(driver, tool, words).status(),
@@ -159,7 +159,7 @@ fn shell_word(word: &OsStr) -> String {
 }
 
 /// Finds homenode's own files; the library must be there for a link.
-fn find_places(needs_library: bool) -> Result<Places, Error> {
+fn find_places(needs_library: bool) -> Result<OwnFiles, Error> {
     let own = std::env::current_exe().and_then(std::fs::canonicalize);
     let own_dir = own.as_ref().ok().and_then(|exe| exe.parent());
     let include_dir =
@@ -168,7 +168,7 @@ fn find_places(needs_library: bool) -> Result<Places, Error> {
             .find(|dir| dir.join("homenode.h").is_file())
             .and_then(|dir| std::fs::canonicalize(dir).ok());
     if !needs_library {
-        return Ok(Places { lib_dir: None, include_dir });
+        return Ok(OwnFiles { lib_dir: None, include_dir });
     }
     let file = format!("lib{TRACE_LIBRARY}.so");
     let looked = candidates("HOMENODE_LIB_DIR", own_dir, &[".", "../lib/homenode", "../lib"]);
@@ -190,7 +190,7 @@ fn find_places(needs_library: bool) -> Result<Places, Error> {
                 tried.join(", ")
             ))
         })?;
-    Ok(Places { lib_dir: Some(lib_dir), include_dir })
+    Ok(OwnFiles { lib_dir: Some(lib_dir), include_dir })
 }
 
 /// The folder that a variable names, or else those beside this program; none where its place is

@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// The language of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Driver {
+pub enum SourceLanguage {
     /// `homenode-cc`
     C,
     /// `homenode-c++`
@@ -16,31 +16,31 @@ pub enum Driver {
     Fortran,
 }
 
-impl Driver {
+impl SourceLanguage {
     /// The name that messages begin with.
     pub fn name(self) -> &'static str {
         match self {
-            Driver::C => "homenode-cc",
-            Driver::Cxx => "homenode-c++",
-            Driver::Fortran => "homenode-fc",
+            SourceLanguage::C => "homenode-cc",
+            SourceLanguage::Cxx => "homenode-c++",
+            SourceLanguage::Fortran => "homenode-fc",
         }
     }
 
     /// The environment variable that names the real compiler.
     pub fn variable(self) -> &'static str {
         match self {
-            Driver::C => "HOMENODE_CC",
-            Driver::Cxx => "HOMENODE_CXX",
-            Driver::Fortran => "HOMENODE_FC",
+            SourceLanguage::C => "HOMENODE_CC",
+            SourceLanguage::Cxx => "HOMENODE_CXX",
+            SourceLanguage::Fortran => "HOMENODE_FC",
         }
     }
 
     /// The real compiler unless somebody names another.
     pub fn default_compiler(self) -> &'static str {
         match self {
-            Driver::C => "gcc",
-            Driver::Cxx => "g++",
-            Driver::Fortran => "gfortran",
+            SourceLanguage::C => "gcc",
+            SourceLanguage::Cxx => "g++",
+            SourceLanguage::Fortran => "gfortran",
         }
     }
 }
@@ -69,7 +69,7 @@ pub struct Toolchain {
 
 impl Toolchain {
     /// Finds the compiler: `--homenode-compiler=`, else the driver's variable, else the default.
-    pub fn find(driver: Driver, option: Option<&OsStr>) -> Result<Self, Error> {
+    pub fn find(driver: SourceLanguage, option: Option<&OsStr>) -> Result<Self, Error> {
         let wanted = option
             .map(OsStr::to_os_string)
             .or_else(|| std::env::var_os(driver.variable()).filter(|v| !v.is_empty()))
@@ -112,7 +112,7 @@ fn family_by_name(compiler: &OsStr) -> Option<Family> {
     }
 }
 
-fn family_by_version(driver: Driver, command: &[OsString]) -> Result<Family, Error> {
+fn family_by_version(driver: SourceLanguage, command: &[OsString]) -> Result<Family, Error> {
     let shown = command.join(OsStr::new(" ")).to_string_lossy().into_owned();
     let output = Command::new(&command[0]).args(&command[1..]).arg("--version").output().map_err(|e| {
         Error(format!("cannot run the compiler '{shown}': {e}; set {} to a compiler", driver.variable()))
@@ -146,7 +146,7 @@ fn makes_x86(compiler: &OsStr) -> bool {
 }
 
 /// `HOMENODE_CC=homenode-cc` would call itself for ever.
-fn refuse_ourselves(driver: Driver, compiler: &OsStr) -> Result<(), Error> {
+fn refuse_ourselves(driver: SourceLanguage, compiler: &OsStr) -> Result<(), Error> {
     let same = std::env::current_exe()
         .and_then(std::fs::canonicalize)
         .ok()

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use homenode_dataset::Writer;
-use homenode_dataset::synthetic::Spec;
+use homenode_dataset::DatasetWriter;
+use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_model::Bytes;
 
 /// What the command line asks for.
-fn spec(args: &[String]) -> Result<(Spec, Bytes, PathBuf), String> {
+fn spec(args: &[String]) -> Result<(SyntheticSpec, Bytes, PathBuf), String> {
     let (mut size, mut out) = (Bytes::mib(64), None);
     let mut changes: Vec<(&str, u64)> = Vec::new();
     let mut words = args.iter();
@@ -30,7 +30,7 @@ fn spec(args: &[String]) -> Result<(Spec, Bytes, PathBuf), String> {
             }
         }
     }
-    let mut spec = Spec::of_size(size);
+    let mut spec = SyntheticSpec::of_size(size);
     for (word, n) in changes {
         match word {
             "--seed" => spec.seed = n,
@@ -47,7 +47,7 @@ fn spec(args: &[String]) -> Result<(Spec, Bytes, PathBuf), String> {
 fn make(args: &[String]) -> Result<(), String> {
     let (spec, size, out) = spec(args)?;
     let begin = Instant::now();
-    let mut writer = Writer::create(&out, spec.meta()).map_err(|e| e.to_string())?;
+    let mut writer = DatasetWriter::create(&out, spec.meta()).map_err(|e| e.to_string())?;
     let mut said = Instant::now();
     let ended = spec.fill(&mut writer, &mut |done, writer| {
         let written = writer.written();

@@ -1,13 +1,13 @@
 //! What a number is worth.
 //!
-//! A [`Count`] cannot be printed without its [`Basis`]. A [`Tally`] whose basis is
+//! A [`Count`] cannot be printed without its [`Basis`]. A [`SeenCount`] whose basis is
 //! [`Basis::Presence`] has no count: a node was seen at a page, and nobody knows how often it
 //! came.
 
 use std::fmt;
 
-use crate::column::{Column, Kind};
-use crate::schema::{Field, Part, Wrong, words};
+use crate::column::{ColumnData, ColumnKind};
+use crate::schema::{ColumnPart, Field, RowContradiction, words};
 
 /// How a number came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,13 +67,13 @@ impl Basis {
         }
     }
 
-    fn of(word: BasisWord, one_in: Option<u64>) -> Result<Self, Wrong> {
+    fn of(word: BasisWord, one_in: Option<u64>) -> Result<Self, RowContradiction> {
         Ok(match (word, one_in) {
             (BasisWord::Exact, None) => Self::Exact,
             (BasisWord::Emulated, None) => Self::Emulated,
             (BasisWord::Presence, None) => Self::Presence,
             (BasisWord::Sampled, Some(one_in)) if one_in > 0 => Self::Sampled { one_in },
-            _ => return Err(Wrong("the sampling rate does not fit the basis")),
+            _ => return Err(RowContradiction("the sampling rate does not fit the basis")),
         })
     }
 }
@@ -118,12 +118,12 @@ impl fmt::Display for Count {
 ///
 /// In a table it takes four columns: `seen`, `count`, `basis`, `one_in`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tally {
+pub struct SeenCount {
     seen: u64,
     basis: Basis,
 }
 
-impl Tally {
+impl SeenCount {
     /// `seen` reports of a source whose answers are worth `basis`.
     pub const fn new(seen: u64, basis: Basis) -> Self {
         Self { seen, basis }
@@ -166,35 +166,47 @@ impl Tally {
     }
 }
 
-impl Field for Tally {
-    const PARTS: &'static [Part] = &[
-        Part::named("seen", Kind::Int, false, "Reports of the source: accesses, samples or sightings.", ""),
-        Part::named(
+impl Field for SeenCount {
+    const PARTS: &'static [ColumnPart] = &[
+        ColumnPart::named(
+            "seen",
+            ColumnKind::Int,
+            false,
+            "Reports of the source: accesses, samples or sightings.",
+            "",
+        ),
+        ColumnPart::named(
             "count",
-            Kind::Int,
+            ColumnKind::Int,
             true,
             "Number of accesses. Null for presence: a sighting is not a count.",
             "accesses",
         ),
-        Part::named("basis", Kind::Word(BasisWord::WORDS), false, "What `count` is worth.", ""),
-        Part::named("one_in", Kind::Int, true, "Accesses that one sample stands for.", "accesses"),
+        ColumnPart::named("basis", ColumnKind::Word(BasisWord::WORDS), false, "What `count` is worth.", ""),
+        ColumnPart::named(
+            "one_in",
+            ColumnKind::Int,
+            true,
+            "Accesses that one sample stands for.",
+            "accesses",
+        ),
     ];
 
-    fn put(&self, to: &mut [Column]) {
+    fn put(&self, to: &mut [ColumnData]) {
         self.seen.put(&mut to[0..1]);
         self.count().map(|c| c.accesses).put(&mut to[1..2]);
         self.basis.word().put(&mut to[2..3]);
         self.basis.one_in().put(&mut to[3..4]);
     }
 
-    fn take(from: &[Column], row: usize) -> Result<Self, Wrong> {
+    fn take(from: &[ColumnData], row: usize) -> Result<Self, RowContradiction> {
         let word = <BasisWord as Field>::take(&from[2..3], row)?;
         let tally = Self {
             seen: <u64 as Field>::take(&from[0..1], row)?,
             basis: Basis::of(word, <Option<u64> as Field>::take(&from[3..4], row)?)?,
         };
         if <Option<u64> as Field>::take(&from[1..2], row)? != tally.count().map(|c| c.accesses) {
-            return Err(Wrong("the count contradicts its basis"));
+            return Err(RowContradiction("the count contradicts its basis"));
         }
         Ok(tally)
     }
@@ -208,22 +220,22 @@ mod tests {
 
     #[test]
     fn presence_has_no_count_whatever_it_is_added_to() {
-        let presence = Tally::new(7, Basis::Presence);
+        let presence = SeenCount::new(7, Basis::Presence);
         assert_eq!(presence.count(), None);
-        assert_eq!(presence.plus(Tally::new(1, Basis::Exact)).count(), None);
+        assert_eq!(presence.plus(SeenCount::new(1, Basis::Exact)).count(), None);
     }
 
     #[test]
     fn a_count_is_printed_with_its_basis() {
-        assert_eq!(Tally::new(3, SAMPLED).count().unwrap().to_string(), "12000 (sampled, one in 4000)");
-        assert_eq!(Tally::new(3, Basis::Exact).count().unwrap().to_string(), "3 (exact)");
+        assert_eq!(SeenCount::new(3, SAMPLED).count().unwrap().to_string(), "12000 (sampled, one in 4000)");
+        assert_eq!(SeenCount::new(3, Basis::Exact).count().unwrap().to_string(), "3 (exact)");
     }
 
     #[test]
     fn sums_take_the_weaker_basis_and_keep_the_accesses() {
-        let sum = Tally::new(8000, Basis::Exact).plus(Tally::new(1, SAMPLED));
+        let sum = SeenCount::new(8000, Basis::Exact).plus(SeenCount::new(1, SAMPLED));
         assert_eq!(sum.count().unwrap().parts(), (12_000, SAMPLED));
-        let rates = Tally::new(10, Basis::Sampled { one_in: 100 }).plus(Tally::new(2, SAMPLED));
+        let rates = SeenCount::new(10, Basis::Sampled { one_in: 100 }).plus(SeenCount::new(2, SAMPLED));
         assert_eq!(rates.basis(), SAMPLED);
     }
 }

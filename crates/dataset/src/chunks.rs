@@ -8,11 +8,11 @@ use std::vec;
 
 use crate::column::Chunk;
 use crate::error::Missing;
-use crate::file::{Damage, Reader};
+use crate::file::{Damage, TableReader};
 use crate::folder::TABLES;
 use crate::members::{Bases, Member};
-use crate::memory::Memory;
-use crate::schema::{ColumnInfo, Table, Wrong};
+use crate::memory::MemoryDataset;
+use crate::schema::{ColumnInfo, RowContradiction, TableRow};
 use crate::tables::CheckRow;
 
 /// Most entries in the list of missing parts.
@@ -47,8 +47,8 @@ impl Lacking {
 pub(crate) enum Source {
     Nothing,
     /// The number of the next chunk.
-    Memory(Arc<Memory>, usize),
-    File(Box<Reader<BufReader<File>>>),
+    Memory(Arc<MemoryDataset>, usize),
+    File(Box<TableReader<BufReader<File>>>),
     Members(Box<Several>),
 }
 
@@ -143,7 +143,7 @@ impl Chunks {
         next
     }
 
-    /// Leaves out the first wrong row and all behind it: see [`Rows`].
+    /// Leaves out the first wrong row and all behind it: see [`TableRows`].
     fn cut(&self, at: u64, chunk: &mut Chunk) {
         let Some(check) = self.check else { return };
         if let Some((row, wrong)) = (0..chunk.rows()).find_map(|r| check(chunk, r).err().map(|w| (r, w))) {
@@ -164,7 +164,7 @@ impl Chunks {
 
 /// The next chunk of a file, or the one at the next of these places.
 fn next_of(
-    reader: &mut Reader<BufReader<File>>,
+    reader: &mut TableReader<BufReader<File>>,
     places: &mut Option<vec::IntoIter<u64>>,
 ) -> Option<Result<(u64, Chunk), Damage>> {
     if let Some(places) = places {
@@ -188,19 +188,19 @@ pub(crate) fn of_damage(prefix: &str, name: &str, damage: Damage) -> Missing {
     Missing::Damage { file, offset: damage.offset, why: damage.why }
 }
 
-fn of_row(offset: u64, row: usize, wrong: Wrong) -> Damage {
+fn of_row(offset: u64, row: usize, wrong: RowContradiction) -> Damage {
     Damage { offset, why: format!("row {row} of the chunk there: {}", wrong.0) }
 }
 
 /// The rows of a table: see [`Dataset::rows`](crate::Dataset::rows).
-pub struct Rows<T> {
+pub struct TableRows<T> {
     pub(crate) chunks: Chunks,
     pub(crate) chunk: Option<(u64, Chunk)>,
     pub(crate) row: usize,
     pub(crate) table: PhantomData<T>,
 }
 
-impl<T: Table> Iterator for Rows<T> {
+impl<T: TableRow> Iterator for TableRows<T> {
     type Item = T;
     fn next(&mut self) -> Option<T> {
         loop {

@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-use crate::column::{Chunk, Column, Kind, Texts, Values};
+use crate::column::{Chunk, ColumnData, ColumnKind, Texts, Values};
 use crate::foreign::clean;
 
 /// Most bytes that a chunk may take in memory.
@@ -31,12 +31,12 @@ pub enum Stored {
 }
 
 impl Stored {
-    pub const fn of(kind: Kind) -> Self {
+    pub const fn of(kind: ColumnKind) -> Self {
         match kind {
-            Kind::Int | Kind::Flag => Self::Int,
-            Kind::Word(_) | Kind::Text => Self::Text,
-            Kind::Ints => Self::Ints,
-            Kind::Texts => Self::Texts,
+            ColumnKind::Int | ColumnKind::Flag => Self::Int,
+            ColumnKind::Word(_) | ColumnKind::Text => Self::Text,
+            ColumnKind::Ints => Self::Ints,
+            ColumnKind::Texts => Self::Texts,
         }
     }
 
@@ -139,7 +139,7 @@ fn put_texts<'a>(out: &mut Vec<u8>, texts: impl Iterator<Item = &'a str>) {
     which.into_iter().for_each(|w| put(out, w));
 }
 
-fn put_column(out: &mut Vec<u8>, column: &Column) {
+fn put_column(out: &mut Vec<u8>, column: &ColumnData) {
     let present = column.present();
     let has = |row: usize| present.is_none_or(|p| p[row]);
     let rows = column.rows();
@@ -287,7 +287,7 @@ fn ends(bytes: &mut Bytes, rows: usize, budget: &mut Budget) -> Option<Vec<u32>>
     (ends.last().is_none_or(|e| *e as usize <= bytes.0.len())).then_some(ends)
 }
 
-fn column(mut bytes: Bytes, kind: Stored, rows: usize, budget: &mut Budget) -> Option<Column> {
+fn column(mut bytes: Bytes, kind: Stored, rows: usize, budget: &mut Budget) -> Option<ColumnData> {
     let bytes = &mut bytes;
     if Stored::from_byte(bytes.byte()?)? != kind {
         return None;
@@ -347,13 +347,18 @@ fn column(mut bytes: Bytes, kind: Stored, rows: usize, budget: &mut Budget) -> O
         }
     };
     let whole = bytes.0.is_empty();
-    Column::of(values, present).filter(|c| whole && c.rows() == rows)
+    ColumnData::of(values, present).filter(|c| whole && c.rows() == rows)
 }
 
 /// The columns of a chunk of `rows` rows, in the order of `wanted`: how each is stored and where;
 /// none of a place: the column is not stored and has no values. `stored`: how many columns there
 /// are. `None`: the bytes make no sense or need too much memory.
-pub fn decode(bytes: &[u8], rows: usize, stored: usize, wanted: &[(Kind, Option<usize>)]) -> Option<Chunk> {
+pub fn decode(
+    bytes: &[u8],
+    rows: usize,
+    stored: usize,
+    wanted: &[(ColumnKind, Option<usize>)],
+) -> Option<Chunk> {
     let mut bytes = Bytes(bytes);
     let mut columns = Vec::with_capacity(stored);
     for _ in 0..stored {
@@ -369,7 +374,7 @@ pub fn decode(bytes: &[u8], rows: usize, stored: usize, wanted: &[(Kind, Option<
         Some(at) => column(Bytes(columns.get(*at)?), Stored::of(*kind), rows, &mut budget),
         None => {
             budget.take(rows.checked_mul(9)?)?;
-            Some(Column::absent(*kind, rows))
+            Some(ColumnData::absent(*kind, rows))
         }
     });
     Some(Chunk { columns: wanted.collect::<Option<_>>()? })
@@ -380,8 +385,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn kinds() -> [Kind; 4] {
-        [Kind::Int, Kind::Text, Kind::Ints, Kind::Texts]
+    fn kinds() -> [ColumnKind; 4] {
+        [ColumnKind::Int, ColumnKind::Text, ColumnKind::Ints, ColumnKind::Texts]
     }
 
     fn encoded(chunk: &Chunk) -> Vec<u8> {
@@ -390,7 +395,7 @@ mod tests {
         out
     }
 
-    fn all() -> Vec<(Kind, Option<usize>)> {
+    fn all() -> Vec<(ColumnKind, Option<usize>)> {
         kinds().into_iter().zip((0..4).map(Some)).collect()
     }
 
@@ -442,7 +447,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), rows in 0_usize..9) {
-            let chunk = decode(&bytes, rows, 1, &[(Kind::Texts, Some(0))]);
+            let chunk = decode(&bytes, rows, 1, &[(ColumnKind::Texts, Some(0))]);
             prop_assert!(chunk.is_none_or(|c| c.rows() == rows));
         }
     }
@@ -451,9 +456,9 @@ mod tests {
     fn columns_that_nobody_asks_for_are_skipped() {
         let chunk = chunk(&[(Some(7), Some("x".into()), None, None)]);
         let bytes = encoded(&chunk);
-        let one = decode(&bytes, 1, 4, &[(Kind::Text, Some(1)), (Kind::Int, None)]).unwrap();
+        let one = decode(&bytes, 1, 4, &[(ColumnKind::Text, Some(1)), (ColumnKind::Int, None)]).unwrap();
         assert_eq!((one.columns[0].text(0), one.columns[1].int(0)), (Some("x"), None));
-        assert!(decode(&bytes, 1, 4, &[(Kind::Text, Some(0))]).is_none(), "another kind");
+        assert!(decode(&bytes, 1, 4, &[(ColumnKind::Text, Some(0))]).is_none(), "another kind");
         assert!(decode(&bytes, 2, 4, &all()).is_none(), "another number of rows");
     }
 
@@ -467,12 +472,12 @@ mod tests {
         column.resize(column.len() + (1 << 20), 0);
         let mut bytes = (column.len() as u32).to_le_bytes().to_vec();
         bytes.extend(column);
-        assert!(decode(&bytes, 1 << 20, 1, &[(Kind::Text, Some(0))]).is_none());
+        assert!(decode(&bytes, 1 << 20, 1, &[(ColumnKind::Text, Some(0))]).is_none());
         // A list that claims more elements than there are bytes.
         let mut column = vec![Stored::Ints as u8, 0];
         put(&mut column, u64::from(u32::MAX));
         let mut bytes = (column.len() as u32).to_le_bytes().to_vec();
         bytes.extend(column);
-        assert!(decode(&bytes, 1, 1, &[(Kind::Ints, Some(0))]).is_none());
+        assert!(decode(&bytes, 1, 1, &[(ColumnKind::Ints, Some(0))]).is_none());
     }
 }

@@ -6,7 +6,7 @@ use crate::foreign::cleaned;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Whole numbers from 0.
     Int,
     /// True or false, kept as 1 and 0.
@@ -86,21 +86,21 @@ impl<'a> FromIterator<&'a str> for Texts {
 
 /// A column: its values, and which rows have one. A row without has the empty value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct ColumnData {
     values: Values,
     /// By row; `None`: all rows have a value.
     present: Option<Vec<bool>>,
     rows: usize,
 }
 
-impl Column {
+impl ColumnData {
     /// An empty column.
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: ColumnKind) -> Self {
         let values = match kind {
-            Kind::Int | Kind::Flag => Values::Ints(Vec::new()),
-            Kind::Word(_) | Kind::Text => Values::Texts(Texts::default()),
-            Kind::Ints => Values::IntLists(Vec::new(), Vec::new()),
-            Kind::Texts => Values::TextLists(Texts::default(), Vec::new()),
+            ColumnKind::Int | ColumnKind::Flag => Values::Ints(Vec::new()),
+            ColumnKind::Word(_) | ColumnKind::Text => Values::Texts(Texts::default()),
+            ColumnKind::Ints => Values::IntLists(Vec::new(), Vec::new()),
+            ColumnKind::Texts => Values::TextLists(Texts::default(), Vec::new()),
         };
         Self { values, present: None, rows: 0 }
     }
@@ -121,7 +121,7 @@ impl Column {
     }
 
     /// A column of `rows` rows without a value.
-    pub fn absent(kind: Kind, rows: usize) -> Self {
+    pub fn absent(kind: ColumnKind, rows: usize) -> Self {
         let mut column = Self::new(kind);
         (0..rows).for_each(|_| column.push_none());
         column
@@ -316,28 +316,28 @@ fn range(ends: &[u32], row: usize) -> Option<Range<usize>> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// In the order of the table's columns; each has the same number of rows.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ColumnData>,
 }
 
 impl Chunk {
     /// An empty chunk with columns of these kinds.
-    pub fn new(kinds: impl IntoIterator<Item = Kind>) -> Self {
-        Self { columns: kinds.into_iter().map(Column::new).collect() }
+    pub fn new(kinds: impl IntoIterator<Item = ColumnKind>) -> Self {
+        Self { columns: kinds.into_iter().map(ColumnData::new).collect() }
     }
 
     /// A chunk of the same columns without rows.
     pub(crate) fn emptied(&self) -> Self {
-        Self { columns: self.columns.iter().map(Column::emptied).collect() }
+        Self { columns: self.columns.iter().map(ColumnData::emptied).collect() }
     }
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.columns.first().map_or(0, Column::rows)
+        self.columns.first().map_or(0, ColumnData::rows)
     }
 
     /// Bytes that it takes in memory, about.
     pub fn memory(&self) -> usize {
-        self.columns.iter().map(Column::memory).sum()
+        self.columns.iter().map(ColumnData::memory).sum()
     }
 
     /// These rows of it; rows that it lacks are left out.
@@ -353,17 +353,17 @@ mod tests {
 
     #[test]
     fn each_kind_gives_back_what_it_took() {
-        let mut c = Column::new(Kind::Text);
+        let mut c = ColumnData::new(ColumnKind::Text);
         c.push_text("a");
         c.push_none();
         c.push_text("");
         assert_eq!([c.text(0), c.text(1), c.text(2), c.text(3)], [Some("a"), None, Some(""), None]);
-        let mut c = Column::new(Kind::Ints);
+        let mut c = ColumnData::new(ColumnKind::Ints);
         c.push_ints(&[5, 258]);
         c.push_ints(&[]);
         c.push_none();
         assert_eq!([c.ints(0), c.ints(1), c.ints(2)], [Some(&[5, 258][..]), Some(&[][..]), None]);
-        let mut c = Column::new(Kind::Texts);
+        let mut c = ColumnData::new(ColumnKind::Texts);
         c.push_none();
         c.push_texts(&["f".into(), "g".into()]);
         assert_eq!((c.texts(0), c.texts(1)), (None, Some(vec!["f".to_owned(), "g".into()])));
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_value_of_another_kind_is_no_value() {
-        let mut c = Column::new(Kind::Int);
+        let mut c = ColumnData::new(ColumnKind::Int);
         c.push_text("x");
         c.push_int(7);
         assert_eq!((c.rows(), c.int(0), c.int(1), c.text(1)), (2, None, Some(7), None));
@@ -379,10 +379,10 @@ mod tests {
 
     #[test]
     fn a_slice_has_the_rows_of_the_whole() {
-        let mut chunk = Chunk::new([Kind::Int, Kind::Texts]);
+        let mut chunk = Chunk::new([ColumnKind::Int, ColumnKind::Texts]);
         for row in 0..5 {
             if row == 2 {
-                chunk.columns.iter_mut().for_each(Column::push_none);
+                chunk.columns.iter_mut().for_each(ColumnData::push_none);
             } else {
                 chunk.columns[0].push_int(row);
                 chunk.columns[1].push_texts(&[format!("t{row}")]);
@@ -399,9 +399,9 @@ mod tests {
 
     #[test]
     fn parts_that_do_not_fit_are_refused() {
-        assert!(Column::of(Values::Ints(vec![1]), Some(vec![true, false])).is_none());
-        assert!(Column::of(Values::IntLists(vec![1, 2], vec![2, 1]), None).is_none());
-        assert!(Column::of(Values::IntLists(vec![1, 2], vec![1]), None).is_none());
-        assert!(Column::of(Values::IntLists(vec![1, 2], vec![1, 2]), None).is_some());
+        assert!(ColumnData::of(Values::Ints(vec![1]), Some(vec![true, false])).is_none());
+        assert!(ColumnData::of(Values::IntLists(vec![1, 2], vec![2, 1]), None).is_none());
+        assert!(ColumnData::of(Values::IntLists(vec![1, 2], vec![1]), None).is_none());
+        assert!(ColumnData::of(Values::IntLists(vec![1, 2], vec![1, 2]), None).is_some());
     }
 }

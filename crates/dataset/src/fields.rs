@@ -1,7 +1,7 @@
 //! The fields of an array's element, if the element is a structure: four columns with a list each.
 
-use crate::column::{Column, Kind};
-use crate::schema::{Field, Part, Wrong};
+use crate::column::{ColumnData, ColumnKind};
+use crate::schema::{ColumnPart, Field, RowContradiction};
 
 /// Fields of an element, in their order in memory. Empty if the element is no structure, and where
 /// nobody knows its fields.
@@ -30,28 +30,40 @@ impl Fields {
 }
 
 impl Field for Fields {
-    const PARTS: &'static [Part] = &[
-        Part::named(
+    const PARTS: &'static [ColumnPart] = &[
+        ColumnPart::named(
             "field_names",
-            Kind::Texts,
+            ColumnKind::Texts,
             true,
             "Fields of an element, in their order in memory. Null unless the element is a structure with known fields.",
             "",
         ),
-        Part::named("field_types", Kind::Texts, true, "The type of each field as the source writes it.", ""),
-        Part::named(
+        ColumnPart::named(
+            "field_types",
+            ColumnKind::Texts,
+            true,
+            "The type of each field as the source writes it.",
+            "",
+        ),
+        ColumnPart::named(
             "field_offsets",
-            Kind::Ints,
+            ColumnKind::Ints,
             true,
             "Where each field begins, from the element's first byte.",
             "bytes",
         ),
-        Part::named("field_bytes", Kind::Ints, true, "Size of each field; 0 where it is not known.", "bytes"),
+        ColumnPart::named(
+            "field_bytes",
+            ColumnKind::Ints,
+            true,
+            "Size of each field; 0 where it is not known.",
+            "bytes",
+        ),
     ];
 
-    fn put(&self, to: &mut [Column]) {
+    fn put(&self, to: &mut [ColumnData]) {
         if self.0.is_empty() {
-            to.iter_mut().for_each(Column::push_none);
+            to.iter_mut().for_each(ColumnData::push_none);
             return;
         }
         let texts =
@@ -62,16 +74,16 @@ impl Field for Fields {
         to[3].push_ints(&self.0.iter().map(|f| f.bytes).collect::<Vec<_>>());
     }
 
-    fn take(from: &[Column], row: usize) -> Result<Self, Wrong> {
+    fn take(from: &[ColumnData], row: usize) -> Result<Self, RowContradiction> {
         if from.iter().all(|column| !column.has(row)) {
             return Ok(Self::default());
         }
         let lists = (from[0].texts(row), from[1].texts(row), from[2].ints(row), from[3].ints(row));
         let (Some(names), Some(types), Some(offsets), Some(bytes)) = lists else {
-            return Err(Wrong("some columns of its fields are missing"));
+            return Err(RowContradiction("some columns of its fields are missing"));
         };
         if [types.len(), offsets.len(), bytes.len()] != [names.len(); 3] {
-            return Err(Wrong("its fields have not as many types, offsets and sizes as names"));
+            return Err(RowContradiction("its fields have not as many types, offsets and sizes as names"));
         }
         let all = names.into_iter().zip(types).zip(offsets.iter().zip(bytes));
         Ok(Self::of(all.map(|((name, of), (offset, bytes))| (name, of, *offset, *bytes))))
@@ -82,8 +94,8 @@ impl Field for Fields {
 mod tests {
     use super::*;
 
-    fn columns() -> Vec<Column> {
-        Fields::PARTS.iter().map(|part| Column::new(part.kind)).collect()
+    fn columns() -> Vec<ColumnData> {
+        Fields::PARTS.iter().map(|part| ColumnData::new(part.kind)).collect()
     }
 
     fn field(name: &str, offset: u64) -> ElementField {
@@ -105,10 +117,10 @@ mod tests {
     fn lists_of_different_lengths_are_refused() {
         let mut to = columns();
         Fields(vec![field("x", 0), field("y", 8)]).put(&mut to);
-        to[3] = Column::new(Kind::Ints);
+        to[3] = ColumnData::new(ColumnKind::Ints);
         to[3].push_ints(&[8]);
         assert!(Fields::take(&to, 0).is_err());
-        to[3] = Column::new(Kind::Ints);
+        to[3] = ColumnData::new(ColumnKind::Ints);
         to[3].push_none();
         assert!(Fields::take(&to, 0).is_err());
     }

@@ -15,7 +15,7 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use crate::codec::{self, Bytes, Stored};
-use crate::column::{Chunk, Kind};
+use crate::column::{Chunk, ColumnKind};
 use crate::foreign::{LONGEST, clean};
 use crate::schema::ColumnInfo;
 
@@ -236,20 +236,20 @@ struct Frame {
 }
 
 /// Reads a table chunk by chunk. It needs memory for one chunk.
-pub struct Reader<R> {
+pub struct TableReader<R> {
     input: Input<R>,
     seed: u32,
     /// Columns that the file has.
     stored: usize,
     /// The kind of each wanted column, and where the file has it.
-    wanted: Vec<(Kind, Option<usize>)>,
+    wanted: Vec<(ColumnKind, Option<usize>)>,
     damages: u32,
     /// Bytes that were given back because of damage.
     again: u64,
     over: bool,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> TableReader<R> {
     /// Reads the header. Columns that the file lacks have no values; columns that nobody asks for
     /// are skipped.
     ///
@@ -388,7 +388,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-impl<R: Read + Seek> Reader<R> {
+impl<R: Read + Seek> TableReader<R> {
     /// Goes on to the first chunk that begins at this byte or behind it. Bytes that were read
     /// already are not read again.
     ///

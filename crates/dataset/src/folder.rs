@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use homenode_model::Bytes;
-use homenode_model::json::Weights;
+use homenode_model::json::MemoryWeights;
 
-pub use crate::chunks::{Chunks, Rows};
+pub use crate::chunks::{Chunks, TableRows};
 use crate::chunks::{Lacking, Several, Source, of_damage};
 use crate::error::{DatasetError, Missing};
-use crate::file::{Damage, Reader};
+use crate::file::{Damage, TableReader};
 use crate::foreign;
 use crate::members::{self, MEMBERS, Member};
-use crate::memory::Memory;
-use crate::meta::{Meta, VERSION};
+use crate::memory::MemoryDataset;
+use crate::meta::{DatasetMeta, VERSION};
 use crate::salvage;
-use crate::schema::{ColumnInfo, Table};
+use crate::schema::{ColumnInfo, TableRow};
 use crate::tables::{ALL, Access, TableInfo};
-use crate::upgrade::{self, Form};
+use crate::upgrade::{self, OlderForm};
 use crate::versions;
-pub use crate::writer::Writer;
+pub use crate::writer::DatasetWriter;
 
 /// The file that makes a folder a data set.
 pub const META: &str = "dataset.json";
@@ -92,7 +92,7 @@ pub fn remove(path: &Path) -> Result<(), DatasetError> {
 #[derive(Clone, Debug)]
 enum Place {
     Folder(PathBuf),
-    Memory(Arc<Memory>),
+    Memory(Arc<MemoryDataset>),
     /// The folder, and the members in it.
     Members(PathBuf, Vec<Member>),
 }
@@ -101,7 +101,7 @@ enum Place {
 /// [`Dataset::missing`] says what was met.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    meta: Meta,
+    meta: DatasetMeta,
     place: Place,
     lacking: Lacking,
     /// Chunks of accesses that are read, spread over the table; none: all of them are.
@@ -111,7 +111,7 @@ pub struct Dataset {
 impl Dataset {
     /// Whether the folder holds a data set, of today's form or an older one.
     pub fn is_at(path: &Path) -> bool {
-        Self::has_meta(path) || Form::at(path).is_some()
+        Self::has_meta(path) || OlderForm::at(path).is_some()
     }
 
     fn has_meta(path: &Path) -> bool {
@@ -132,7 +132,7 @@ impl Dataset {
         let not = |why: String| DatasetError::NotADataset { path: path.into(), why };
         fs::metadata(path).map_err(DatasetError::io("open", path))?;
         if !Self::has_meta(path) {
-            return match Form::at(path) {
+            return match OlderForm::at(path) {
                 Some(form) => upgrade::open(path, form),
                 None => match fs::symlink_metadata(path.join(META)) {
                     // The folder is at fault, not the file.
@@ -196,21 +196,21 @@ impl Dataset {
     }
 
     /// A data set of tables in memory.
-    pub fn of_memory(meta: Meta, tables: Memory) -> Self {
+    pub fn of_memory(meta: DatasetMeta, tables: MemoryDataset) -> Self {
         Self::new(meta.cleaned(), Place::Memory(Arc::new(tables)))
     }
 
     /// A data set of tables in memory, whose description may be damaged. `tells_end`: the
     /// description says whether the recording has an end.
-    pub(crate) fn of_damaged(meta: Meta, tables: Memory, tells_end: bool) -> Self {
+    pub(crate) fn of_damaged(meta: DatasetMeta, tables: MemoryDataset, tells_end: bool) -> Self {
         Self::described(meta.cleaned(), Place::Memory(Arc::new(tables)), tells_end)
     }
 
-    fn new(meta: Meta, place: Place) -> Self {
+    fn new(meta: DatasetMeta, place: Place) -> Self {
         Self::described(meta, place, true)
     }
 
-    fn described(meta: Meta, place: Place, tells_end: bool) -> Self {
+    fn described(meta: DatasetMeta, place: Place, tells_end: bool) -> Self {
         let lacking = Lacking::default();
         if meta.ended.is_none() && tells_end {
             lacking.note(Missing::CutOff);
@@ -220,7 +220,7 @@ impl Dataset {
     }
 
     /// What it says of itself.
-    pub const fn meta(&self) -> &Meta {
+    pub const fn meta(&self) -> &DatasetMeta {
         &self.meta
     }
 
@@ -304,7 +304,7 @@ impl Dataset {
     }
 
     /// The chunks of a table.
-    pub fn chunks<T: Table>(&self) -> Chunks {
+    pub fn chunks<T: TableRow>(&self) -> Chunks {
         self.chunks_of(T::NAME, &T::columns())
     }
 
@@ -316,8 +316,8 @@ impl Dataset {
 
     /// The rows of a table, in the order in which they were written. A row that makes no sense is
     /// left out and noted.
-    pub fn rows<T: Table>(&self) -> Rows<T> {
-        Rows { chunks: self.chunks::<T>(), chunk: None, row: 0, table: PhantomData }
+    pub fn rows<T: TableRow>(&self) -> TableRows<T> {
+        TableRows { chunks: self.chunks::<T>(), chunk: None, row: 0, table: PhantomData }
     }
 }
 
@@ -353,18 +353,18 @@ fn file_of(folder: &Path, name: &str, columns: &[ColumnInfo]) -> Result<Source, 
         Err(e) => Err(Damage { offset: 0, why: e.to_string() }),
         Ok(None) => Ok(Source::Nothing),
         Ok(Some(file)) => {
-            let reader = Reader::new(BufReader::with_capacity(1 << 18, file), name, columns)?;
+            let reader = TableReader::new(BufReader::with_capacity(1 << 18, file), name, columns)?;
             Ok(Source::File(Box::new(reader)))
         }
     }
 }
 
 /// What `dataset.json` of this text says.
-fn described(text: &str) -> Result<Meta, Undescribed> {
+fn described(text: &str) -> Result<DatasetMeta, Undescribed> {
     let wrong = |e: serde_json::Error| {
         Undescribed::Damaged(format!("{META}, line {}: {}", e.line(), foreign::clean(&e.to_string())))
     };
-    let heavy = Weights::TYPED.check(text, MAX_HELD);
+    let heavy = MemoryWeights::TYPED.check(text, MAX_HELD);
     heavy.map_err(|e| Undescribed::Damaged(format!("{META}: {e}")))?;
     let version: Version = serde_json::from_str(text).map_err(wrong)?;
     match version.format {

@@ -7,17 +7,17 @@
 //! # Properties
 //!
 //! - Memory that is freed and allocated again is other memory: no page moves from one to the other.
-//! - Of several homes in one interval, [`Seen::order`] says which came first. Without it the
-//!   homes before and after decide. Where they do not, no move within the interval is reported.
+//! - Of several homes in one interval, [`PageInterval::order`] says which came first. Without it
+//!   the homes before and after decide. Where they do not, no move within the interval is reported.
 //! - A page that nobody uses any more stays where it was used last.
 
 use homenode_model::{NodeId, ObjectId};
 
-use crate::tables::{IntervalNo, MoveOutcome, Residency};
+use crate::tables::{IntervalNo, MigrationOutcome, Residency};
 
 /// A page as it was used in an interval, at one home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Seen {
+pub struct PageInterval {
     /// The object.
     pub object: ObjectId,
     /// The page, counted from the object's first byte.
@@ -38,7 +38,7 @@ pub struct Seen {
 
 /// A run of pages that moved together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Move {
+pub struct MovedRun {
     /// The interval in which the pages were first seen at their new home.
     pub interval: IntervalNo,
     /// The object.
@@ -52,7 +52,7 @@ pub struct Move {
     /// New home.
     pub to: NodeId,
     /// Moved, or moved back to where it had been.
-    pub outcome: MoveOutcome,
+    pub outcome: MigrationOutcome,
 }
 
 /// Homes of all pages, and their moves.
@@ -61,7 +61,7 @@ pub struct Homes {
     /// Where they lived, by object and page.
     pub residency: Vec<Residency>,
     /// How they moved, by interval, object and page.
-    pub moves: Vec<Move>,
+    pub moves: Vec<MovedRun>,
 }
 
 /// A page that lived somewhere for some intervals.
@@ -88,7 +88,7 @@ struct Step {
 
 impl Homes {
     /// Of what was seen, in any order. `last` is the last interval in which an allocation lives.
-    pub fn of(mut seen: Vec<Seen>, last: impl Fn(u64) -> IntervalNo) -> Self {
+    pub fn of(mut seen: Vec<PageInterval>, last: impl Fn(u64) -> IntervalNo) -> Self {
         seen.sort_unstable();
         let (mut stays, mut steps) = (Vec::new(), Vec::new());
         for page in seen.chunk_by(|a, b| (a.object, a.page) == (b.object, b.page)) {
@@ -109,10 +109,15 @@ struct At {
 }
 
 /// Follows one page through the intervals in which it was used.
-fn follow(seen: &[Seen], last: &impl Fn(u64) -> IntervalNo, stays: &mut Vec<Stay>, steps: &mut Vec<Step>) {
+fn follow(
+    seen: &[PageInterval],
+    last: &impl Fn(u64) -> IntervalNo,
+    stays: &mut Vec<Stay>,
+    steps: &mut Vec<Step>,
+) {
     let mut now: Option<At> = None;
     let mut intervals = seen.chunk_by(|a, b| a.interval == b.interval).peekable();
-    let stay = |at: &At, until: IntervalNo, of: &Seen| Stay {
+    let stay = |at: &At, until: IntervalNo, of: &PageInterval| Stay {
         object: of.object,
         from: at.since,
         until,
@@ -174,12 +179,12 @@ const fn before(interval: IntervalNo) -> IntervalNo {
 }
 
 /// The only home of an interval.
-fn alone(rows: &[Seen]) -> Option<&Seen> {
+fn alone(rows: &[PageInterval]) -> Option<&PageInterval> {
     rows.first().filter(|first| rows.iter().all(|r| r.home == first.home))
 }
 
 /// The homes of a page in an interval, one after the other, as far as they are known.
-fn in_order(rows: &[Seen], before: Option<NodeId>, after: Option<NodeId>) -> Vec<NodeId> {
+fn in_order(rows: &[PageInterval], before: Option<NodeId>, after: Option<NodeId>) -> Vec<NodeId> {
     if rows.iter().all(|r| r.order.is_some() && r.sole) {
         let mut homes: Vec<NodeId> = rows.iter().map(|r| r.home).collect();
         homes.dedup();
@@ -231,19 +236,19 @@ fn residency(stays: &[Stay]) -> Vec<Residency> {
 }
 
 /// Joins neighbouring pages that moved alike.
-fn moves(steps: &[Step]) -> Vec<Move> {
+fn moves(steps: &[Step]) -> Vec<MovedRun> {
     let alike = |a: &Step, b: &Step| {
         let what = |s: &Step| (s.interval, s.object, s.step, s.from, s.to, s.again);
         what(a) == what(b) && a.page.checked_add(1) == Some(b.page)
     };
-    let run = |run: &[Step]| Move {
+    let run = |run: &[Step]| MovedRun {
         interval: run[0].interval,
         object: run[0].object,
         page: run[0].page,
         pages: run.len() as u64,
         from: run[0].from,
         to: run[0].to,
-        outcome: if run[0].again { MoveOutcome::PingPong } else { MoveOutcome::Moved },
+        outcome: if run[0].again { MigrationOutcome::PingPong } else { MigrationOutcome::Moved },
     };
     steps.chunk_by(alike).map(run).collect()
 }
@@ -254,8 +259,8 @@ mod tests {
 
     const LAST: IntervalNo = IntervalNo(9);
 
-    fn seen(page: u64, interval: u32, order: u64, home: u16) -> Seen {
-        Seen {
+    fn seen(page: u64, interval: u32, order: u64, home: u16) -> PageInterval {
+        PageInterval {
             object: ObjectId(3),
             page,
             interval: IntervalNo(interval),
@@ -272,17 +277,17 @@ mod tests {
         homes.residency.iter().map(of).collect()
     }
 
-    fn moved(homes: &Homes) -> Vec<(u32, u64, u64, u16, u16, MoveOutcome)> {
-        let of = |m: &Move| (m.interval.0, m.page, m.pages, m.from.0, m.to.0, m.outcome);
+    fn moved(homes: &Homes) -> Vec<(u32, u64, u64, u16, u16, MigrationOutcome)> {
+        let of = |m: &MovedRun| (m.interval.0, m.page, m.pages, m.from.0, m.to.0, m.outcome);
         homes.moves.iter().map(of).collect()
     }
 
-    use MoveOutcome::{Moved, PingPong};
+    use MigrationOutcome::{Moved, PingPong};
 
     #[test]
     fn neighbours_that_move_together_are_one_run() {
         // Pages 0 to 3 are at node 0; 1 and 2 are seen at node 1 in interval 4 and stay there.
-        let mut all: Vec<Seen> = (0..4).map(|page| seen(page, 0, 0, 0)).collect();
+        let mut all: Vec<PageInterval> = (0..4).map(|page| seen(page, 0, 0, 0)).collect();
         all.extend([seen(2, 4, 0, 1), seen(1, 4, 0, 1), seen(1, 6, 0, 1)]);
         let homes = Homes::of(all, |_| LAST);
         assert_eq!(moved(&homes), [(4, 1, 2, 0, 1, Moved)]);
@@ -299,7 +304,7 @@ mod tests {
 
     #[test]
     fn without_an_order_the_neighbouring_intervals_decide_or_nobody() {
-        let unknown = |interval, home, uses| Seen { order: None, uses, ..seen(0, interval, 0, home) };
+        let unknown = |interval, home, uses| PageInterval { order: None, uses, ..seen(0, interval, 0, home) };
         let homes = Homes::of(vec![unknown(0, 0, 1), unknown(0, 1, 9), unknown(1, 0, 1)], |_| LAST);
         assert_eq!(moved(&homes), [(0, 0, 1, 1, 0, Moved)], "it is at node 0 afterwards");
         let homes = Homes::of(vec![unknown(0, 1, 1), unknown(3, 0, 1), unknown(3, 1, 9)], |_| LAST);
@@ -310,7 +315,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_allocated_anew_has_not_moved() {
-        let of = |memory, s: Seen| Seen { memory, ..s };
+        let of = |memory, s: PageInterval| PageInterval { memory, ..s };
         // The first allocation dies in interval 2, the second one is elsewhere.
         let all = vec![of(0, seen(0, 0, 0, 0)), of(1, seen(0, 5, 0, 1))];
         let last = |memory| if memory == 0 { IntervalNo(2) } else { LAST };
@@ -322,7 +327,7 @@ mod tests {
         assert_eq!(stays(&homes), [(0, 1, 0, 5, 1), (0, 1, 6, 9, 0)]);
         assert_eq!(moved(&homes), [(6, 0, 1, 1, 0, Moved)]);
         // Both in one interval: the rows cannot be told apart, and the last home remains.
-        let both = |order, home| Seen { sole: false, memory: 1, ..seen(0, 0, order, home) };
+        let both = |order, home| PageInterval { sole: false, memory: 1, ..seen(0, 0, order, home) };
         let homes = Homes::of(vec![both(0, 0), both(1, 2)], |_| LAST);
         assert_eq!((moved(&homes), stays(&homes)), (vec![], vec![(0, 1, 0, 9, 2)]));
     }

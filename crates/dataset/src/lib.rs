@@ -59,10 +59,10 @@ pub mod upgrade;
 mod versions;
 mod writer;
 
-pub use basis::{Basis, Count, Tally};
+pub use basis::{Basis, Count, SeenCount};
 pub use error::{DatasetError, Missing};
-pub use folder::{Dataset, Writer};
-pub use memory::Memory;
-pub use meta::{Ended, Kind, Meta};
-pub use schema::{Sink, Table};
+pub use folder::{Dataset, DatasetWriter};
+pub use memory::MemoryDataset;
+pub use meta::{DatasetMeta, Ended, RecordingKind};
+pub use schema::{RowSink, TableRow};
 pub use upgrade::upgrade;

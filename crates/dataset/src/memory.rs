@@ -5,23 +5,23 @@ use std::collections::BTreeMap;
 use crate::column::Chunk;
 use crate::error::DatasetError;
 use crate::file::ROWS;
-use crate::schema::{Sink, Table};
+use crate::schema::{RowSink, TableRow};
 
 /// Chunks by table.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub struct MemoryDataset {
     tables: BTreeMap<&'static str, Vec<Chunk>>,
 }
 
-impl Memory {
+impl MemoryDataset {
     /// The chunks of a table.
     pub fn chunks(&self, table: &str) -> &[Chunk] {
         self.tables.get(table).map_or(&[], Vec::as_slice)
     }
 }
 
-impl Sink for Memory {
-    fn push<T: Table>(&mut self, row: &T) -> Result<(), DatasetError> {
+impl RowSink for MemoryDataset {
+    fn push<T: TableRow>(&mut self, row: &T) -> Result<(), DatasetError> {
         let chunks = self.tables.entry(T::NAME).or_default();
         if chunks.last().is_none_or(|c| c.rows() >= ROWS) {
             chunks.push(T::chunk());
@@ -32,7 +32,7 @@ impl Sink for Memory {
         Ok(())
     }
 
-    fn push_chunk<T: Table>(&mut self, chunk: &Chunk) -> Result<(), DatasetError> {
+    fn push_chunk<T: TableRow>(&mut self, chunk: &Chunk) -> Result<(), DatasetError> {
         self.tables.entry(T::NAME).or_default().push(chunk.clone());
         Ok(())
     }

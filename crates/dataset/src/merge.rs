@@ -10,7 +10,7 @@ use crate::error::DatasetError;
 use crate::file::Appender;
 use crate::folder::{Dataset, TABLES, open_file, path_of};
 use crate::members::{self, Bases, MEMBERS};
-use crate::meta::{Ended, Meta};
+use crate::meta::{DatasetMeta, Ended};
 use crate::tables::{ALL, TableInfo};
 use crate::writer::save_meta;
 
@@ -97,7 +97,7 @@ fn bases(sets: &[Dataset]) -> Vec<Bases> {
 }
 
 /// The members' own `dataset.json`: each has a rank of its own.
-fn metas(sets: &[(PathBuf, Dataset)]) -> Result<Vec<Meta>, MergeError> {
+fn metas(sets: &[(PathBuf, Dataset)]) -> Result<Vec<DatasetMeta>, MergeError> {
     let (first_path, first) = sets.first().ok_or(MergeError::Nothing)?;
     for (path, set) in sets {
         let unlike = |why: String| MergeError::Unlike { path: path.clone(), first: first_path.clone(), why };
@@ -125,22 +125,23 @@ fn metas(sets: &[(PathBuf, Dataset)]) -> Result<Vec<Meta>, MergeError> {
     }
     let told: BTreeSet<u32> = sets.iter().filter_map(|(_, s)| s.meta().rank).collect();
     let mut free = (0..).filter(|rank| !told.contains(rank));
-    let ranked = |set: &Dataset| Meta { rank: set.meta().rank.or_else(|| free.next()), ..set.meta().clone() };
+    let ranked =
+        |set: &Dataset| DatasetMeta { rank: set.meta().rank.or_else(|| free.next()), ..set.meta().clone() };
     Ok(sets.iter().map(|(_, set)| set).map(ranked).collect())
 }
 
 /// What the merged data set says of itself.
-fn summary(metas: &[Meta], bases: Vec<Bases>) -> Meta {
+fn summary(metas: &[DatasetMeta], bases: Vec<Bases>) -> DatasetMeta {
     let first = &metas[0];
-    let same = |of: fn(&Meta) -> &Option<String>| {
+    let same = |of: fn(&DatasetMeta) -> &Option<String>| {
         of(first).clone().filter(|_| metas.iter().all(|m| of(m) == of(first)))
     };
-    let distinct = |of: fn(&Meta) -> &str| {
+    let distinct = |of: fn(&DatasetMeta) -> &str| {
         let all: BTreeSet<&str> = metas.iter().map(of).collect();
         all.into_iter().collect::<Vec<_>>().join("; ")
     };
-    let sentences = |of: fn(&Meta) -> &Vec<String>| {
-        let of_one = |m: &Meta| {
+    let sentences = |of: fn(&DatasetMeta) -> &Vec<String>| {
+        let of_one = |m: &DatasetMeta| {
             let rank = m.rank.unwrap_or(0);
             of(m).iter().map(move |s| format!("rank {rank}: {s}")).collect::<Vec<_>>()
         };
@@ -156,7 +157,7 @@ fn summary(metas: &[Meta], bases: Vec<Bases>) -> Meta {
             *sum = sum.saturating_add(*n);
         }
     }
-    Meta {
+    DatasetMeta {
         basis: distinct(|m| &m.basis),
         machine: distinct(|m| &m.machine),
         source: distinct(|m| &m.source),

@@ -19,7 +19,7 @@ words! {
     /// What made the recording.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    pub enum Kind {
+    pub enum RecordingKind {
         /// `homenode run --record`: the program ran here, and its pages moved.
         Run = "run",
         /// `homenode record --on live`: the program ran here, and nothing moved.
@@ -58,13 +58,13 @@ pub struct Ended {
 
 /// `dataset.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Meta {
+pub struct DatasetMeta {
     /// Version of the format.
     pub format: u32,
     /// Version of homenode that wrote it.
     pub homenode: String,
     /// What made it.
-    pub kind: Kind,
+    pub kind: RecordingKind,
     /// Basis of its access counts, in words. A row's own basis decides.
     pub basis: String,
     /// Program and arguments.
@@ -117,9 +117,9 @@ pub struct Meta {
     pub ended: Option<Ended>,
 }
 
-impl Meta {
+impl DatasetMeta {
     /// What a recording of `kind` says at its start.
-    pub fn new(kind: Kind, basis: Basis, command: Vec<String>) -> Self {
+    pub fn new(kind: RecordingKind, basis: Basis, command: Vec<String>) -> Self {
         Self {
             format: VERSION,
             homenode: env!("CARGO_PKG_VERSION").into(),
@@ -131,7 +131,7 @@ impl Meta {
             pretended: false,
             policy: None,
             source: String::new(),
-            clock: if kind == Kind::Simulated { Clock::Modelled } else { Clock::Wall },
+            clock: if kind == RecordingKind::Simulated { Clock::Modelled } else { Clock::Wall },
             page_bytes: 4096,
             host: None,
             job: None,
@@ -168,7 +168,7 @@ table! {
         /// Version of homenode that wrote it.
         homenode: String,
         /// What made it.
-        kind: Kind,
+        kind: RecordingKind,
         /// Basis of its access counts, in words. A row's own basis decides.
         basis: String,
         /// Program and arguments.
@@ -206,7 +206,7 @@ table! {
 
 impl MetaRow {
     /// The row of a recording.
-    pub fn of(meta: &Meta, missing: &[Missing]) -> Self {
+    pub fn of(meta: &DatasetMeta, missing: &[Missing]) -> Self {
         let m = meta.clone();
         let ended = m.ended.as_ref();
         Self {

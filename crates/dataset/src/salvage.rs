@@ -6,7 +6,7 @@ use homenode_salvage::Damaged;
 
 use crate::basis::Basis;
 use crate::folder::META;
-use crate::meta::{Kind, Meta};
+use crate::meta::{DatasetMeta, RecordingKind};
 
 /// Fields without which a reader has to assume something.
 const NEEDED: [&str; 9] =
@@ -14,8 +14,8 @@ const NEEDED: [&str; 9] =
 
 /// What the text tells, a sentence about what it does not, and whether it tells of an end. `None`:
 /// the file cannot be read. `why`: why the file or its text cannot be read as it is.
-pub(crate) fn meta(text: Option<&str>, why: &str) -> (Meta, String, bool) {
-    let mut assumed = Meta::new(Kind::Run, Basis::Presence, Vec::new());
+pub(crate) fn meta(text: Option<&str>, why: &str) -> (DatasetMeta, String, bool) {
+    let mut assumed = DatasetMeta::new(RecordingKind::Run, Basis::Presence, Vec::new());
     (assumed.machine, assumed.source, assumed.basis) = ("unknown".into(), "unknown".into(), "unknown".into());
     // Another version is refused before this; this one is damaged, or there is none.
     let salvaged = Damaged { file: META, text, why }.read(assumed, &NEEDED, &["format"]);
@@ -30,8 +30,9 @@ pub(crate) fn meta(text: Option<&str>, why: &str) -> (Meta, String, bool) {
 mod tests {
     use super::*;
 
-    fn whole() -> (Meta, String) {
-        let mut meta = Meta::new(Kind::Lab, Basis::Emulated, vec!["./app".into(), "x, \"y\": {".into()]);
+    fn whole() -> (DatasetMeta, String) {
+        let mut meta =
+            DatasetMeta::new(RecordingKind::Lab, Basis::Emulated, vec!["./app".into(), "x, \"y\": {".into()]);
         (meta.machine, meta.source) = ("lab-4".into(), "the monitor".into());
         meta.notes.push("a note".into());
         meta.rows.insert("accesses".into(), 7);
@@ -51,7 +52,10 @@ mod tests {
             let (found, said, _) = super::meta(Some(&damaged), "?");
             assert!(said.contains(&format!("does not tell {lost}")), "{said}");
             let (machine, source) = (found.machine.clone(), found.source.clone());
-            assert_eq!(Meta { machine: meta.machine.clone(), source: meta.source.clone(), ..found }, meta);
+            assert_eq!(
+                DatasetMeta { machine: meta.machine.clone(), source: meta.source.clone(), ..found },
+                meta
+            );
             assert_eq!((machine == "unknown", source == "unknown"), (lost == "machine", lost == "source"));
         }
     }
@@ -70,7 +74,7 @@ mod tests {
         }
         assert!(kinds > 100);
         let (found, said, _) = super::meta(Some(""), "it is empty");
-        assert_eq!((found.kind, found.machine.as_str()), (Kind::Run, "unknown"));
+        assert_eq!((found.kind, found.machine.as_str()), (RecordingKind::Run, "unknown"));
         assert!(said.contains("no JSON object") && said.contains("homenode run"), "{said}");
     }
 
@@ -78,7 +82,7 @@ mod tests {
     fn what_weighs_too_much_is_not_read() {
         let text = format!("{{\"kind\":\"lab\",\"command\":[{}\"\"]}}", "\"\",".repeat(1 << 20));
         let (found, said, _) = super::meta(Some(&text), "too much");
-        assert!(found.kind == Kind::Run && found.command.is_empty(), "{found:?}");
+        assert!(found.kind == RecordingKind::Run && found.command.is_empty(), "{found:?}");
         assert!(said.contains("too much"), "{said}");
     }
 }

@@ -5,20 +5,20 @@
 
 use homenode_model::{AccessKind, Bytes, NodeId, Ns, ObjectId, Ps, ThreadId};
 
-use crate::column::{Chunk, Column, Kind};
+use crate::column::{Chunk, ColumnData, ColumnKind};
 use crate::error::DatasetError;
 
 /// Why a row cannot be read back: what contradicts what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wrong(pub &'static str);
+pub struct RowContradiction(pub &'static str);
 
 /// A column that a field takes.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct ColumnPart {
     /// Its name; empty: that of the field.
     pub name: &'static str,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// Whether rows may lack a value.
     pub optional: bool,
     /// What it means; empty: as the field's documentation says.
@@ -27,9 +27,9 @@ pub struct Part {
     pub unit: &'static str,
 }
 
-impl Part {
+impl ColumnPart {
     /// The only column of a field.
-    pub const fn only(kind: Kind, unit: &'static str) -> Self {
+    pub const fn only(kind: ColumnKind, unit: &'static str) -> Self {
         Self { name: "", kind, optional: false, doc: "", unit }
     }
 
@@ -41,7 +41,7 @@ impl Part {
     /// One of several columns of a field.
     pub const fn named(
         name: &'static str,
-        kind: Kind,
+        kind: ColumnKind,
         optional: bool,
         doc: &'static str,
         unit: &'static str,
@@ -53,66 +53,66 @@ impl Part {
 /// A value that fills one column, or a few that belong together.
 pub trait Field: Sized {
     /// Its columns.
-    const PARTS: &'static [Part];
+    const PARTS: &'static [ColumnPart];
     /// Adds the value; `to` has as many columns as [`Field::PARTS`].
-    fn put(&self, to: &mut [Column]);
+    fn put(&self, to: &mut [ColumnData]);
     /// Reads the value of `row`.
     ///
     /// # Errors
     /// The columns contradict each other or hold no such value.
-    fn take(from: &[Column], row: usize) -> Result<Self, Wrong>;
+    fn take(from: &[ColumnData], row: usize) -> Result<Self, RowContradiction>;
 }
 
 /// A field of one column that may be missing.
 pub trait Single: Sized {
     /// The column where every row has a value.
-    const PART: Part;
+    const PART: ColumnPart;
     /// Adds it.
-    fn put_one(&self, to: &mut Column);
+    fn put_one(&self, to: &mut ColumnData);
     /// Reads it; `None`: this is no such value.
-    fn take_one(from: &Column, row: usize) -> Option<Self>;
+    fn take_one(from: &ColumnData, row: usize) -> Option<Self>;
 }
 
 impl<T: Single> Field for T {
-    const PARTS: &'static [Part] = &[T::PART];
+    const PARTS: &'static [ColumnPart] = &[T::PART];
     #[inline]
-    fn put(&self, to: &mut [Column]) {
+    fn put(&self, to: &mut [ColumnData]) {
         self.put_one(&mut to[0]);
     }
     #[inline]
-    fn take(from: &[Column], row: usize) -> Result<Self, Wrong> {
-        T::take_one(&from[0], row).ok_or(Wrong("a value is missing or out of its range"))
+    fn take(from: &[ColumnData], row: usize) -> Result<Self, RowContradiction> {
+        T::take_one(&from[0], row).ok_or(RowContradiction("a value is missing or out of its range"))
     }
 }
 
 impl<T: Single> Field for Option<T> {
-    const PARTS: &'static [Part] = &[T::PART.optional()];
+    const PARTS: &'static [ColumnPart] = &[T::PART.optional()];
     #[inline]
-    fn put(&self, to: &mut [Column]) {
+    fn put(&self, to: &mut [ColumnData]) {
         match self {
             Some(value) => value.put_one(&mut to[0]),
             None => to[0].push_none(),
         }
     }
     #[inline]
-    fn take(from: &[Column], row: usize) -> Result<Self, Wrong> {
+    fn take(from: &[ColumnData], row: usize) -> Result<Self, RowContradiction> {
         if !from[0].has(row) {
             return Ok(None);
         }
-        T::take_one(&from[0], row).map(Some).ok_or(Wrong("a value is out of its range"))
+        T::take_one(&from[0], row).map(Some).ok_or(RowContradiction("a value is out of its range"))
     }
 }
 
 macro_rules! number {
     ($($type:ty, $unit:literal, $to:expr, $from:expr;)*) => { $(
         impl Single for $type {
-            const PART: Part = Part::only(Kind::Int, $unit);
+            const PART: ColumnPart = ColumnPart::only(ColumnKind::Int, $unit);
             #[inline]
-            fn put_one(&self, to: &mut Column) {
+            fn put_one(&self, to: &mut ColumnData) {
                 to.push_int($to(*self));
             }
             #[inline]
-            fn take_one(from: &Column, row: usize) -> Option<Self> {
+            fn take_one(from: &ColumnData, row: usize) -> Option<Self> {
                 from.int(row).and_then($from)
             }
         }
@@ -132,11 +132,11 @@ number! {
 }
 
 impl Single for bool {
-    const PART: Part = Part::only(Kind::Flag, "");
-    fn put_one(&self, to: &mut Column) {
+    const PART: ColumnPart = ColumnPart::only(ColumnKind::Flag, "");
+    fn put_one(&self, to: &mut ColumnData) {
         to.push_int(u64::from(*self));
     }
-    fn take_one(from: &Column, row: usize) -> Option<Self> {
+    fn take_one(from: &ColumnData, row: usize) -> Option<Self> {
         match from.int(row)? {
             0 => Some(false),
             1 => Some(true),
@@ -146,31 +146,31 @@ impl Single for bool {
 }
 
 impl Single for String {
-    const PART: Part = Part::only(Kind::Text, "");
-    fn put_one(&self, to: &mut Column) {
+    const PART: ColumnPart = ColumnPart::only(ColumnKind::Text, "");
+    fn put_one(&self, to: &mut ColumnData) {
         to.push_text(self);
     }
-    fn take_one(from: &Column, row: usize) -> Option<Self> {
+    fn take_one(from: &ColumnData, row: usize) -> Option<Self> {
         from.text(row).map(str::to_owned)
     }
 }
 
 impl Single for Vec<u64> {
-    const PART: Part = Part::only(Kind::Ints, "");
-    fn put_one(&self, to: &mut Column) {
+    const PART: ColumnPart = ColumnPart::only(ColumnKind::Ints, "");
+    fn put_one(&self, to: &mut ColumnData) {
         to.push_ints(self);
     }
-    fn take_one(from: &Column, row: usize) -> Option<Self> {
+    fn take_one(from: &ColumnData, row: usize) -> Option<Self> {
         from.ints(row).map(<[u64]>::to_vec)
     }
 }
 
 impl Single for Vec<String> {
-    const PART: Part = Part::only(Kind::Texts, "");
-    fn put_one(&self, to: &mut Column) {
+    const PART: ColumnPart = ColumnPart::only(ColumnKind::Texts, "");
+    fn put_one(&self, to: &mut ColumnData) {
         to.push_texts(self);
     }
-    fn take_one(from: &Column, row: usize) -> Option<Self> {
+    fn take_one(from: &ColumnData, row: usize) -> Option<Self> {
         from.texts(row)
     }
 }
@@ -179,11 +179,11 @@ impl Single for Vec<String> {
 const ACCESS_WORDS: &[&str] = &["load", "store"];
 
 impl Single for AccessKind {
-    const PART: Part = Part::only(Kind::Word(ACCESS_WORDS), "");
-    fn put_one(&self, to: &mut Column) {
+    const PART: ColumnPart = ColumnPart::only(ColumnKind::Word(ACCESS_WORDS), "");
+    fn put_one(&self, to: &mut ColumnData) {
         to.push_text(ACCESS_WORDS[*self as usize]);
     }
-    fn take_one(from: &Column, row: usize) -> Option<Self> {
+    fn take_one(from: &ColumnData, row: usize) -> Option<Self> {
         match from.text(row)? {
             "load" => Some(Self::Read),
             "store" => Some(Self::Write),
@@ -226,12 +226,12 @@ macro_rules! words {
         }
 
         impl $crate::schema::Single for $name {
-            const PART: $crate::schema::Part =
-                $crate::schema::Part::only($crate::column::Kind::Word(Self::WORDS), "");
-            fn put_one(&self, to: &mut $crate::column::Column) {
+            const PART: $crate::schema::ColumnPart =
+                $crate::schema::ColumnPart::only($crate::column::ColumnKind::Word(Self::WORDS), "");
+            fn put_one(&self, to: &mut $crate::column::ColumnData) {
                 to.push_text(self.as_str());
             }
-            fn take_one(from: &$crate::column::Column, row: usize) -> Option<Self> {
+            fn take_one(from: &$crate::column::ColumnData, row: usize) -> Option<Self> {
                 Self::from_word(from.text(row)?)
             }
         }
@@ -245,7 +245,7 @@ pub struct ColumnInfo {
     /// Its name.
     pub name: &'static str,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// Whether rows may lack a value.
     pub optional: bool,
     /// What it means: a sentence or two.
@@ -255,7 +255,7 @@ pub struct ColumnInfo {
 }
 
 /// A row type: its table's name, columns and conversion.
-pub trait Table: Sized {
+pub trait TableRow: Sized {
     /// The table's name: that of its file.
     const NAME: &'static str;
     /// What a row is.
@@ -268,7 +268,7 @@ pub trait Table: Sized {
     ///
     /// # Errors
     /// The row is not one of this table.
-    fn take(from: &Chunk, row: usize) -> Result<Self, Wrong>;
+    fn take(from: &Chunk, row: usize) -> Result<Self, RowContradiction>;
     /// An empty chunk of this table.
     fn chunk() -> Chunk {
         Chunk::new(Self::columns().into_iter().map(|c| c.kind))
@@ -276,18 +276,18 @@ pub trait Table: Sized {
 }
 
 /// What takes rows: a data set on disk or in memory.
-pub trait Sink {
+pub trait RowSink {
     /// Adds a row to its table.
     ///
     /// # Errors
     /// It cannot be written.
-    fn push<T: Table>(&mut self, row: &T) -> Result<(), DatasetError>;
+    fn push<T: TableRow>(&mut self, row: &T) -> Result<(), DatasetError>;
 
     /// Adds the rows of a chunk of the table. Rows that make no sense are left out.
     ///
     /// # Errors
     /// They cannot be written.
-    fn push_chunk<T: Table>(&mut self, chunk: &Chunk) -> Result<(), DatasetError> {
+    fn push_chunk<T: TableRow>(&mut self, chunk: &Chunk) -> Result<(), DatasetError> {
         (0..chunk.rows()).filter_map(|row| T::take(chunk, row).ok()).try_for_each(|row| self.push(&row))
     }
 }
@@ -321,7 +321,7 @@ macro_rules! table {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $row { $( $(#[doc = $fdoc])* pub $field: $type ),* }
 
-        impl $crate::schema::Table for $row {
+        impl $crate::schema::TableRow for $row {
             const NAME: &'static str = $table;
             const DOC: &'static str = concat!($($doc),*);
 
@@ -344,12 +344,12 @@ macro_rules! table {
                 debug_assert!(rest.is_empty(), "a column without a field");
             }
 
-            fn take(from: &$crate::column::Chunk, row: usize) -> Result<Self, $crate::schema::Wrong> {
+            fn take(from: &$crate::column::Chunk, row: usize) -> Result<Self, $crate::schema::RowContradiction> {
                 let mut rest = &from.columns[..];
                 $(
                     let n = <$type as $crate::schema::Field>::PARTS.len();
                     let Some((mine, others)) = rest.split_at_checked(n) else {
-                        return Err($crate::schema::Wrong("a column is missing"));
+                        return Err($crate::schema::RowContradiction("a column is missing"));
                     };
                     let $field = <$type as $crate::schema::Field>::take(mine, row)?;
                     rest = others;

@@ -1,7 +1,7 @@
 //! Data sets of any size that stand for no program: for tests, benchmarks and the viewer.
 //!
 //! A solver sweeps over two grids and a sparse matrix, then exchanges halos, once in every
-//! iteration. Everything follows from the [`Spec`]: the same one gives the same bytes.
+//! iteration. Everything follows from the [`SyntheticSpec`]: the same one gives the same bytes.
 //!
 //! # What is planted
 //!
@@ -19,17 +19,17 @@
 
 use homenode_model::{Bytes, NodeId, Ns, ObjectId, Ps, ThreadId};
 
-use crate::basis::{Basis, Tally};
-use crate::column::{Chunk, Column, Texts, Values};
+use crate::basis::{Basis, SeenCount};
+use crate::column::{Chunk, ColumnData, Texts, Values};
 use crate::error::DatasetError;
 use crate::fields::Fields;
 use crate::file::ROWS;
-use crate::meta::{Ended, Kind, Meta};
-use crate::schema::Sink;
+use crate::meta::{DatasetMeta, Ended, RecordingKind};
+use crate::schema::RowSink;
 use crate::tables::{
-    Access, Cause, FirstTouch, GuardGroup, Interval, IntervalNo, Iteration, IterationSource, Link, Migration,
-    MoveOutcome, Node, Object, ObjectKind, OwnCost, Region, RegionKind, RegionNo, RegionTime, Residency,
-    Sample, ThreadStay,
+    Access, FirstTouch, GuardGroup, Interval, IntervalNo, Iteration, IterationSource, Link, Migration,
+    MigrationCause, MigrationOutcome, Node, Object, ObjectKind, OwnCost, Region, RegionKind, RegionNo,
+    RegionTime, Residency, Sample, ThreadStay,
 };
 
 /// Pages of a block.
@@ -45,7 +45,7 @@ const MOVING: u64 = 6;
 
 /// What to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub struct SyntheticSpec {
     /// Rounds of the solver's outer loop, at most; at least 8.
     pub iterations: u64,
     /// Blocks of all objects that are accessed; at least 32.
@@ -58,7 +58,7 @@ pub struct Spec {
     pub rank: Option<u32>,
 }
 
-impl Spec {
+impl SyntheticSpec {
     /// A data set of about that size on disk.
     pub fn of_size(size: Bytes) -> Self {
         let rows = (size.0 / ROW_BYTES).max(1000);
@@ -87,9 +87,9 @@ impl Spec {
     }
 
     /// What it says of itself.
-    pub fn meta(&self) -> Meta {
+    pub fn meta(&self) -> DatasetMeta {
         let command = vec!["synthetic".into(), format!("seed={}", self.seed)];
-        let mut meta = Meta::new(Kind::Synthetic, Basis::Presence, command);
+        let mut meta = DatasetMeta::new(RecordingKind::Synthetic, Basis::Presence, command);
         meta.basis = "sampled, one in 101; exact; presence".into();
         meta.machine = format!("synthetic-{}", self.nodes);
         meta.policy = Some("next-touch".into());
@@ -102,11 +102,11 @@ impl Spec {
     }
 
     /// Fills all tables. After each iteration, `more` gets the number of iterations so far and the
-    /// sink. The generator stops when `more` returns false, or after [`Spec::iterations`].
+    /// sink. The generator stops when `more` returns false, or after [`SyntheticSpec::iterations`].
     ///
     /// # Errors
     /// The sink cannot take a row.
-    pub fn fill<S: Sink>(
+    pub fn fill<S: RowSink>(
         &self,
         sink: &mut S,
         more: &mut dyn FnMut(u64, &S) -> bool,
@@ -169,7 +169,7 @@ struct Columns {
 impl Columns {
     /// Adds a row. `at`: interval, region, object; `nodes`: the accessing node and the home.
     #[inline]
-    fn push(&mut self, at: [u64; 3], page: u64, nodes: [u16; 2], kind: &'static str, tally: Tally) {
+    fn push(&mut self, at: [u64; 3], page: u64, nodes: [u16; 2], kind: &'static str, tally: SeenCount) {
         let ([interval, region, object], [node, home]) = (at, nodes.map(u64::from));
         let count = tally.count().map(|c| c.parts().0);
         let one_in = match tally.basis() {
@@ -191,7 +191,7 @@ impl Columns {
         self.basis.len()
     }
 
-    fn flush<S: Sink>(&mut self, sink: &mut S) -> Result<(), DatasetError> {
+    fn flush<S: RowSink>(&mut self, sink: &mut S) -> Result<(), DatasetError> {
         let all = std::mem::take(self);
         self.numbers.iter_mut().for_each(|c| c.reserve(ROWS));
         let some = |present: Vec<bool>| present.contains(&false).then_some(present);
@@ -199,10 +199,11 @@ impl Columns {
         let [interval, region, object, page, pages, node, home, seen, count, one_in] =
             all.numbers.map(Values::Ints);
         let whole = [interval, region, object, page, pages, node, home, Values::Texts(all.kinds), seen];
-        let mut columns: Vec<Option<Column>> = whole.into_iter().map(|v| Column::of(v, None)).collect();
-        columns.push(Column::of(count, counted));
-        columns.push(Column::of(Values::Texts(all.basis), None));
-        columns.push(Column::of(one_in, sampled));
+        let mut columns: Vec<Option<ColumnData>> =
+            whole.into_iter().map(|v| ColumnData::of(v, None)).collect();
+        columns.push(ColumnData::of(count, counted));
+        columns.push(ColumnData::of(Values::Texts(all.basis), None));
+        columns.push(ColumnData::of(one_in, sampled));
         let chunk = Chunk { columns: columns.into_iter().collect::<Option<_>>().unwrap_or_default() };
         sink.push_chunk::<Access>(&chunk)
     }
@@ -210,7 +211,7 @@ impl Columns {
 
 /// A data set while it is made.
 struct Made {
-    spec: Spec,
+    spec: SyntheticSpec,
     used: Vec<Used>,
     columns: Columns,
     /// State of the noise.
@@ -227,7 +228,7 @@ const SWEEP: RegionNo = RegionNo(1);
 const EXCHANGE: RegionNo = RegionNo(2);
 
 impl Made {
-    fn new(spec: Spec) -> Self {
+    fn new(spec: SyntheticSpec) -> Self {
         let kinds = [Use::Owner, Use::Owner, Use::Owner, Use::Owner, Use::All, Use::Turns];
         let names = ["grid_old", "grid_new", "matrix", "column_index", "halo", "queue"];
         let objects = spec.objects();
@@ -256,7 +257,7 @@ impl Made {
         self.noise >> 16
     }
 
-    fn machine(&self, sink: &mut impl Sink) -> Result<(), DatasetError> {
+    fn machine(&self, sink: &mut impl RowSink) -> Result<(), DatasetError> {
         let nodes = self.spec.nodes;
         for node in (0..nodes).map(NodeId) {
             sink.push(&Node { node, memory_bytes: Some(Bytes::gib(64)), cpus: THREADS })?;
@@ -274,7 +275,7 @@ impl Made {
         Ok(())
     }
 
-    fn program(&self, sink: &mut impl Sink) -> Result<(), DatasetError> {
+    fn program(&self, sink: &mut impl RowSink) -> Result<(), DatasetError> {
         let mut address = 0x7f00_0000_0000;
         for (object, (name, blocks)) in (0..).zip(self.spec.objects()) {
             let bytes = blocks * BLOCK * 4096;
@@ -305,7 +306,7 @@ impl Made {
     }
 
     /// The regions, of which two run once in each of these iterations.
-    fn regions(sink: &mut impl Sink, iterations: u64) -> Result<(), DatasetError> {
+    fn regions(sink: &mut impl RowSink, iterations: u64) -> Result<(), DatasetError> {
         let regions =
             [(INIT, RegionKind::Phase), (SWEEP, RegionKind::Parallel), (EXCHANGE, RegionKind::Barrier)];
         for (region, kind) in regions {
@@ -326,7 +327,7 @@ impl Made {
         Ok(())
     }
 
-    fn first_touches(&mut self, sink: &mut impl Sink) -> Result<(), DatasetError> {
+    fn first_touches(&mut self, sink: &mut impl RowSink) -> Result<(), DatasetError> {
         let nodes = self.spec.nodes;
         for used in &self.used {
             let mut block = 0;
@@ -375,7 +376,7 @@ impl Made {
 
     fn end_interval(
         &mut self,
-        sink: &mut impl Sink,
+        sink: &mut impl RowSink,
         begin: u64,
         iteration: Option<u64>,
         region: RegionNo,
@@ -393,7 +394,7 @@ impl Made {
         Ok(())
     }
 
-    fn iteration(&mut self, sink: &mut impl Sink, iteration: u64) -> Result<(), DatasetError> {
+    fn iteration(&mut self, sink: &mut impl RowSink, iteration: u64) -> Result<(), DatasetError> {
         let begin = self.now;
         for region in [SWEEP, EXCHANGE] {
             let before = self.now;
@@ -451,7 +452,7 @@ impl Made {
         let (home, _) = of.homes[block as usize];
         let page = block * BLOCK;
         let add = |made: &mut Self, node: u16, kind, basis: Basis, seen: u64| {
-            let tally = Tally::new(seen, basis);
+            let tally = SeenCount::new(seen, basis);
             let count = tally.count().map_or(seen, |c| c.parts().0);
             made.accesses += count;
             made.remote += if node == home { 0 } else { count };
@@ -487,7 +488,7 @@ impl Made {
     }
 
     /// Moves blocks of an object at the beginning of the interval.
-    fn moves(&mut self, sink: &mut impl Sink, of: &mut Used, iteration: u64) -> Result<(), DatasetError> {
+    fn moves(&mut self, sink: &mut impl RowSink, of: &mut Used, iteration: u64) -> Result<(), DatasetError> {
         let spec = self.spec;
         let mut moved =
             |made: &mut Self, of: &mut Used, blocks: std::ops::Range<u64>, to: u16, cause, outcome| {
@@ -515,10 +516,10 @@ impl Made {
                     from_node: NodeId(from),
                     to_node: NodeId(to),
                     cause,
-                    policy: (cause != Cause::Kernel).then(|| "next-touch".into()),
+                    policy: (cause != MigrationCause::Kernel).then(|| "next-touch".into()),
                     region: Some(EXCHANGE),
                     thread: Some(ThreadId(u32::from(to) * THREADS)),
-                    cost_ns: (cause != Cause::Kernel)
+                    cost_ns: (cause != MigrationCause::Kernel)
                         .then_some(Ns(900 * BLOCK * (blocks.end - blocks.start))),
                     outcome,
                 })
@@ -533,7 +534,14 @@ impl Made {
                     let run = (block..end).take_while(|b| of.owner(*b, spec.nodes) == owner).take(64).count()
                         as u64;
                     if of.homes[block as usize].0 != owner {
-                        moved(self, of, block..block + run, owner, Cause::NextTouch, MoveOutcome::Moved)?;
+                        moved(
+                            self,
+                            of,
+                            block..block + run,
+                            owner,
+                            MigrationCause::NextTouch,
+                            MigrationOutcome::Moved,
+                        )?;
                     }
                     block += run;
                 }
@@ -544,24 +552,27 @@ impl Made {
                 let last = of.blocks - 1..of.blocks;
                 match home {
                     0 => Ok(()),
-                    _ => moved(self, of, last, 0, Cause::Undo, MoveOutcome::Moved),
+                    _ => moved(self, of, last, 0, MigrationCause::Undo, MigrationOutcome::Moved),
                 }
             }
             "queue" => {
                 let to = ((iteration + 1) % 2) as u16;
-                let outcome = if iteration < 2 { MoveOutcome::Moved } else { MoveOutcome::PingPong };
+                let outcome =
+                    if iteration < 2 { MigrationOutcome::Moved } else { MigrationOutcome::PingPong };
                 match of.homes[0].0 == to {
                     true => Ok(()),
-                    false => moved(self, of, 0..1, to, Cause::NextTouch, outcome),
+                    false => moved(self, of, 0..1, to, MigrationCause::NextTouch, outcome),
                 }
             }
-            "halo" if iteration == 2 => moved(self, of, 0..1, 1, Cause::Kernel, MoveOutcome::Moved),
+            "halo" if iteration == 2 => {
+                moved(self, of, 0..1, 1, MigrationCause::Kernel, MigrationOutcome::Moved)
+            }
             _ => Ok(()),
         }
     }
 
     /// Where everything lived at the end.
-    fn end(&mut self, sink: &mut impl Sink) -> Result<(), DatasetError> {
+    fn end(&mut self, sink: &mut impl RowSink) -> Result<(), DatasetError> {
         self.columns.flush(sink)?;
         let last = self.interval.saturating_sub(1);
         for used in &self.used {
@@ -589,14 +600,14 @@ impl Made {
 mod tests {
     use super::*;
     use crate::folder::Dataset;
-    use crate::memory::Memory;
+    use crate::memory::MemoryDataset;
     use crate::tables::ALL;
 
     fn small() -> Dataset {
-        let spec = Spec { iterations: 10, blocks: 400, nodes: 4, seed: 3, rank: None };
-        let mut memory = Memory::default();
+        let spec = SyntheticSpec { iterations: 10, blocks: 400, nodes: 4, seed: 3, rank: None };
+        let mut memory = MemoryDataset::default();
         let ended = spec.fill(&mut memory, &mut |_, _| true).unwrap();
-        Dataset::of_memory(Meta { ended: Some(ended), ..spec.meta() }, memory)
+        Dataset::of_memory(DatasetMeta { ended: Some(ended), ..spec.meta() }, memory)
     }
 
     #[test]
@@ -642,9 +653,9 @@ mod tests {
         };
         assert!((1..6).all(|o| moved(o) < moved(0)), "grid_old moves most");
         assert_eq!(moved(1), 0);
-        let to_and_fro = set.rows::<Migration>().filter(|m| m.outcome == MoveOutcome::PingPong);
+        let to_and_fro = set.rows::<Migration>().filter(|m| m.outcome == MigrationOutcome::PingPong);
         assert_eq!(to_and_fro.map(|m| m.object).collect::<Vec<_>>(), vec![Some(ObjectId(5)); 8]);
-        assert_eq!(set.rows::<Migration>().filter(|m| m.cause == Cause::Undo).count(), 1);
+        assert_eq!(set.rows::<Migration>().filter(|m| m.cause == MigrationCause::Undo).count(), 1);
         let times: Vec<u64> = set.rows::<Iteration>().map(|i| i.end_ns.0 - i.begin_ns.0).collect();
         assert!(times[0] > times[8] * 11 / 10, "moving pays: {times:?}");
     }
@@ -652,8 +663,8 @@ mod tests {
     #[test]
     fn a_size_gives_about_that_many_rows() {
         for rows in [1000_u64, 100_000] {
-            let spec = Spec::of_size(Bytes(rows * ROW_BYTES));
-            let mut memory = Memory::default();
+            let spec = SyntheticSpec::of_size(Bytes(rows * ROW_BYTES));
+            let mut memory = MemoryDataset::default();
             spec.fill(&mut memory, &mut |_, _| true).unwrap();
             let made: u64 = memory.chunks("accesses").iter().map(|c| c.rows() as u64).sum();
             assert!((rows / 2..rows * 2).contains(&made), "{made} rows for {rows}");

@@ -6,10 +6,10 @@
 
 use homenode_model::{AccessKind, Bytes, NodeId, Ns, ObjectId, Ps, ThreadId};
 
-use crate::basis::Tally;
+use crate::basis::SeenCount;
 use crate::column::Chunk;
 use crate::fields::Fields;
-use crate::schema::{ColumnInfo, Table, Wrong, table, words};
+use crate::schema::{ColumnInfo, RowContradiction, TableRow, table, words};
 
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident) => {
@@ -18,11 +18,11 @@ macro_rules! number {
         pub struct $name(pub u32);
 
         impl crate::schema::Single for $name {
-            const PART: crate::schema::Part = crate::schema::Part::only(crate::column::Kind::Int, "");
-            fn put_one(&self, to: &mut crate::column::Column) {
+            const PART: crate::schema::ColumnPart = crate::schema::ColumnPart::only(crate::column::ColumnKind::Int, "");
+            fn put_one(&self, to: &mut crate::column::ColumnData) {
                 to.push_int(u64::from(self.0));
             }
-            fn take_one(from: &crate::column::Column, row: usize) -> Option<Self> {
+            fn take_one(from: &crate::column::ColumnData, row: usize) -> Option<Self> {
                 from.int(row).and_then(|n| u32::try_from(n).ok()).map(Self)
             }
         }
@@ -76,7 +76,7 @@ words! {
 
 words! {
     /// Why a page moved.
-    pub enum Cause {
+    pub enum MigrationCause {
         /// The page was armed and followed its next toucher.
         NextTouch = "next touch",
         /// A policy decided so.
@@ -94,7 +94,7 @@ words! {
 
 words! {
     /// What came of a move.
-    pub enum MoveOutcome {
+    pub enum MigrationOutcome {
         /// The page is on the new node.
         Moved = "moved",
         /// The page went back to a node where it had been before.
@@ -319,7 +319,7 @@ table! {
         /// Load or store. Null where it is not known.
         kind: Option<AccessKind>,
         /// How often.
-        tally: Tally,
+        tally: SeenCount,
     }
 }
 
@@ -359,7 +359,7 @@ table! {
         /// New home.
         to_node: NodeId,
         /// Why.
-        cause: Cause,
+        cause: MigrationCause,
         /// The policy, plan or mechanism, as its users spell it.
         policy: Option<String>,
         /// The region in which it happened. Null outside of regions.
@@ -369,7 +369,7 @@ table! {
         /// What it cost that thread. Null where nobody measured it.
         cost_ns: Option<Ns>,
         /// What came of it.
-        outcome: MoveOutcome,
+        outcome: MigrationOutcome,
     }
 }
 
@@ -406,7 +406,7 @@ table! {
 }
 
 /// Says whether a row of a chunk is one of the table.
-pub type CheckRow = fn(&Chunk, usize) -> Result<(), Wrong>;
+pub type CheckRow = fn(&Chunk, usize) -> Result<(), RowContradiction>;
 
 /// What a table is, for whoever reads all of them alike.
 #[derive(Clone, Copy, Debug)]
@@ -423,7 +423,7 @@ pub struct TableInfo {
 
 impl TableInfo {
     /// What `T` is.
-    pub const fn of<T: Table>() -> Self {
+    pub const fn of<T: TableRow>() -> Self {
         Self {
             name: T::NAME,
             doc: T::DOC.trim_ascii(),
@@ -438,8 +438,8 @@ impl TableInfo {
     }
 }
 
-/// The table `meta` of an export: what [`Meta`](crate::Meta) says, as one row. No file of a data
-/// set holds it.
+/// The table `meta` of an export: what [`DatasetMeta`](crate::DatasetMeta) says, as one row. No
+/// file of a data set holds it.
 pub const META: TableInfo = TableInfo::of::<crate::meta::MetaRow>();
 
 /// All tables, in the order of the documentation.
@@ -488,7 +488,7 @@ mod tests {
             node: NodeId(1),
             home: NodeId(0),
             kind,
-            tally: Tally::new(5, basis),
+            tally: SeenCount::new(5, basis),
         };
         let rows = [
             access(Basis::Exact, Some(AccessKind::Write)),

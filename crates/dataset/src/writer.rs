@@ -6,12 +6,12 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::column::{Chunk, Kind};
+use crate::column::{Chunk, ColumnKind};
 use crate::error::DatasetError;
 use crate::file::{Appender, ENOUGH, ROWS};
 use crate::folder::{MAX_META, META, TABLES};
-use crate::meta::{Ended, Meta};
-use crate::schema::{Sink, Table};
+use crate::meta::{DatasetMeta, Ended};
+use crate::schema::{RowSink, TableRow};
 
 /// A table's file, open for appending.
 struct Open {
@@ -40,15 +40,15 @@ impl Open {
     }
 }
 
-/// Writes a data set. Rows reach the disk in chunks, and with [`Writer::flush`].
-pub struct Writer {
+/// Writes a data set. Rows reach the disk in chunks, and with [`DatasetWriter::flush`].
+pub struct DatasetWriter {
     path: PathBuf,
-    meta: Meta,
+    meta: DatasetMeta,
     open: BTreeMap<&'static str, Open>,
 }
 
 /// Writes `dataset.json` in the folder, so that a reader never sees half of it.
-pub(crate) fn save_meta(folder: &Path, meta: &Meta) -> Result<(), DatasetError> {
+pub(crate) fn save_meta(folder: &Path, meta: &DatasetMeta) -> Result<(), DatasetError> {
     let (path, new) = (folder.join(META), folder.join("dataset.json.new"));
     let mut text =
         serde_json::to_string_pretty(meta).map_err(|e| DatasetError::io("write", &new)(e.into()))?;
@@ -65,13 +65,13 @@ pub(crate) fn save_meta(folder: &Path, meta: &Meta) -> Result<(), DatasetError> 
     fs::rename(&new, &path).map_err(DatasetError::io("rename to", &path))
 }
 
-impl Writer {
+impl DatasetWriter {
     /// Makes a new data set at `path`. A folder that is there already is used; a data set in it is
     /// refused.
     ///
     /// # Errors
     /// What the system said.
-    pub fn create(path: &Path, meta: Meta) -> Result<Self, DatasetError> {
+    pub fn create(path: &Path, meta: DatasetMeta) -> Result<Self, DatasetError> {
         let mut folder = fs::DirBuilder::new();
         folder.mode(0o700).recursive(true);
         let tables = path.join(TABLES);
@@ -90,12 +90,12 @@ impl Writer {
         &self.path
     }
 
-    /// What it says of itself; [`Writer::finish`] writes it again.
-    pub const fn meta(&mut self) -> &mut Meta {
+    /// What it says of itself; [`DatasetWriter::finish`] writes it again.
+    pub const fn meta(&mut self) -> &mut DatasetMeta {
         &mut self.meta
     }
 
-    fn table<T: Table>(&mut self) -> Result<&mut Open, DatasetError> {
+    fn table<T: TableRow>(&mut self) -> Result<&mut Open, DatasetError> {
         // The entry cannot be made by `or_insert_with`: opening may fail.
         if !self.open.contains_key(T::NAME) {
             let path = self.path.join(TABLES).join(format!("{}.hntable", T::NAME));
@@ -105,7 +105,9 @@ impl Writer {
             let columns = T::columns();
             let to =
                 Appender::begin(&mut file, T::NAME, &columns).map_err(DatasetError::io("write", &path))?;
-            let uneven = columns.iter().any(|c| matches!(c.kind, Kind::Text | Kind::Ints | Kind::Texts));
+            let uneven = columns
+                .iter()
+                .any(|c| matches!(c.kind, ColumnKind::Text | ColumnKind::Ints | ColumnKind::Texts));
             self.open.insert(T::NAME, Open { path, file, to, chunk: T::chunk(), uneven, rows: 0 });
         }
         self.open
@@ -139,8 +141,8 @@ impl Writer {
     }
 }
 
-impl Sink for Writer {
-    fn push<T: Table>(&mut self, row: &T) -> Result<(), DatasetError> {
+impl RowSink for DatasetWriter {
+    fn push<T: TableRow>(&mut self, row: &T) -> Result<(), DatasetError> {
         let open = self.table::<T>()?;
         row.put(&mut open.chunk);
         if open.chunk.rows() >= ROWS || (open.uneven && open.chunk.memory() >= ENOUGH) {
@@ -149,7 +151,7 @@ impl Sink for Writer {
         Ok(())
     }
 
-    fn push_chunk<T: Table>(&mut self, chunk: &Chunk) -> Result<(), DatasetError> {
+    fn push_chunk<T: TableRow>(&mut self, chunk: &Chunk) -> Result<(), DatasetError> {
         let open = self.table::<T>()?;
         open.flush()?;
         open.append(chunk)

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use homenode_dataset::meta::VERSION;
-use homenode_dataset::synthetic::Spec;
+use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_dataset::tables::{ALL, Access, Migration, Object};
-use homenode_dataset::{Dataset, Writer};
+use homenode_dataset::{Dataset, DatasetWriter};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dataset")
@@ -50,8 +50,8 @@ fn older(summary: &str) -> String {
 }
 
 fn make(path: &Path) {
-    let spec = Spec { iterations: 8, blocks: 40, nodes: 4, seed: 1, rank: Some(0) };
-    let mut writer = Writer::create(path, spec.meta()).unwrap();
+    let spec = SyntheticSpec { iterations: 8, blocks: 40, nodes: 4, seed: 1, rank: Some(0) };
+    let mut writer = DatasetWriter::create(path, spec.meta()).unwrap();
     let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     fs::write(path.join("rows.txt"), summary(&Dataset::open(path).unwrap())).unwrap();

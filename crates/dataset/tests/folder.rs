@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use homenode_dataset::basis::{Basis, Tally};
+use homenode_dataset::basis::{Basis, SeenCount};
 use homenode_dataset::tables::{Access, IntervalNo, Node, Object, ObjectKind};
-use homenode_dataset::{Dataset, Ended, Kind, Memory, Meta, Missing, Sink, Writer};
+use homenode_dataset::{
+    Dataset, DatasetMeta, DatasetWriter, Ended, MemoryDataset, Missing, RecordingKind, RowSink,
+};
 use homenode_model::{Bytes, NodeId, ObjectId};
 
 struct Temporary(PathBuf);
@@ -24,8 +26,8 @@ impl Drop for Temporary {
     }
 }
 
-fn meta() -> Meta {
-    Meta::new(Kind::Simulated, Basis::Exact, vec!["app".into(), "--size".into()])
+fn meta() -> DatasetMeta {
+    DatasetMeta::new(RecordingKind::Simulated, Basis::Exact, vec!["app".into(), "--size".into()])
 }
 
 fn ended() -> Ended {
@@ -46,7 +48,7 @@ fn access(page: u64) -> Access {
         node: NodeId((page % 4) as u16),
         home: NodeId(0),
         kind: None,
-        tally: Tally::new(page + 1, Basis::Exact),
+        tally: SeenCount::new(page + 1, Basis::Exact),
     }
 }
 
@@ -77,7 +79,7 @@ fn object(name: &str) -> Object {
 }
 
 fn write(path: &Path, rows: u64) {
-    let mut writer = Writer::create(path, meta()).unwrap();
+    let mut writer = DatasetWriter::create(path, meta()).unwrap();
     writer.push(&node(0)).unwrap();
     writer.push(&object("u")).unwrap();
     (0..rows).for_each(|page| writer.push(&access(page)).unwrap());
@@ -103,11 +105,11 @@ fn many_rows_come_back_in_order() {
 fn memory_and_disk_read_alike() {
     let folder = Temporary::new("alike");
     write(&folder.0, 40_000);
-    let mut memory = Memory::default();
+    let mut memory = MemoryDataset::default();
     memory.push(&node(0)).unwrap();
     memory.push(&object("u")).unwrap();
     (0..40_000).for_each(|page| memory.push(&access(page)).unwrap());
-    let set = Dataset::of_memory(Meta { ended: Some(ended()), ..meta() }, memory);
+    let set = Dataset::of_memory(DatasetMeta { ended: Some(ended()), ..meta() }, memory);
     let disk = Dataset::open(&folder.0).unwrap();
     assert!(set.rows::<Access>().eq(disk.rows::<Access>()));
     assert!(set.rows::<Object>().eq(disk.rows::<Object>()));
@@ -116,7 +118,7 @@ fn memory_and_disk_read_alike() {
 #[test]
 fn what_was_flushed_survives_its_writer() {
     let folder = Temporary::new("flushed");
-    let mut writer = Writer::create(&folder.0, meta()).unwrap();
+    let mut writer = DatasetWriter::create(&folder.0, meta()).unwrap();
     for round in 0..10 {
         writer.push(&access(round)).unwrap();
         if round == 6 {
@@ -211,7 +213,8 @@ fn pieces_of_other_tables_are_refused() {
 #[test]
 fn hostile_names_reach_nobody_as_they_are() {
     let folder = Temporary::new("names");
-    let mut writer = Writer::create(&folder.0, Meta { machine: "m\x1b]0;x\x07".into(), ..meta() }).unwrap();
+    let mut writer =
+        DatasetWriter::create(&folder.0, DatasetMeta { machine: "m\x1b]0;x\x07".into(), ..meta() }).unwrap();
     for name in ["\x1b[2Jred", "two\nlines", "\u{202e}txt.exe", &"x".repeat(10 << 20)] {
         writer.push(&object(name)).unwrap();
     }
@@ -278,7 +281,7 @@ fn a_glance_reads_some_chunks_of_the_accesses_and_all_of_the_rest() {
     assert_eq!(glance.missing(), [], "what is not read is not lost");
     assert_eq!(pages(&set).len(), 1_000_000, "the data set itself reads everything");
     assert_eq!(pages(&set.glance(1000).unwrap()), pages(&set), "more places than chunks: all of them once");
-    assert!(Dataset::of_memory(meta(), Memory::default()).glance(10).is_none());
+    assert!(Dataset::of_memory(meta(), MemoryDataset::default()).glance(10).is_none());
 }
 
 #[test]

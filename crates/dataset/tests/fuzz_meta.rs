@@ -7,14 +7,18 @@ mod mutate;
 use std::fs;
 
 use homenode_dataset::tables::ALL;
-use homenode_dataset::{Basis, Dataset, Ended, Kind, Meta, Writer};
+use homenode_dataset::{Basis, Dataset, DatasetMeta, DatasetWriter, Ended, RecordingKind};
 use mutate::{Rng, mutated};
 
 #[test]
 fn damaged_descriptions_are_refused_in_words_or_open() {
     let folder = std::env::temp_dir().join(format!("homenode-meta-fuzz-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
-    let mut meta = Meta::new(Kind::Run, Basis::Sampled { one_in: 64 }, vec!["./app".into(), "-n".into()]);
+    let mut meta = DatasetMeta::new(
+        RecordingKind::Run,
+        Basis::Sampled { one_in: 64 },
+        vec!["./app".into(), "-n".into()],
+    );
     meta.environment.insert("OMP_NUM_THREADS".into(), "4".into());
     (meta.machine, meta.source, meta.policy) = ("m".into(), "samples".into(), Some("next-touch".into()));
     (meta.host, meta.job, meta.rank) = (Some("h".into()), Some("1".into()), Some(0));
@@ -22,7 +26,7 @@ fn damaged_descriptions_are_refused_in_words_or_open() {
     meta.incomplete.push("a process".into());
     meta.rows.insert("accesses".into(), 12);
     let ended = Ended { status: Some(0), signal: None, elapsed_ns: 1_000_000 };
-    Writer::create(&folder, meta).unwrap().finish(ended).unwrap();
+    DatasetWriter::create(&folder, meta).unwrap().finish(ended).unwrap();
     let path = folder.join("dataset.json");
     let text = fs::read_to_string(&path).unwrap();
     let merged = text.replacen('{', "{\"members\":[{}, {}],", 1);

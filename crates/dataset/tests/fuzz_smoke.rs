@@ -4,9 +4,9 @@
 use std::io::Write as _;
 
 use homenode_dataset::file::Appender;
-use homenode_dataset::synthetic::Spec;
+use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_dataset::tables::{ALL, TableInfo};
-use homenode_dataset::{Dataset, Memory};
+use homenode_dataset::{Dataset, MemoryDataset};
 
 /// The fuzzer's own body and its way to make damaged chunks pass the checksums.
 #[allow(dead_code)] // Each test uses a part of it.
@@ -32,8 +32,8 @@ impl Rng {
 
 /// Every table with rows, as files of small chunks.
 fn tables() -> Vec<(&'static TableInfo, Vec<u8>)> {
-    let spec = Spec { iterations: 8, blocks: 32, nodes: 4, seed: 1, rank: None };
-    let mut memory = Memory::default();
+    let spec = SyntheticSpec { iterations: 8, blocks: 32, nodes: 4, seed: 1, rank: None };
+    let mut memory = MemoryDataset::default();
     spec.fill(&mut memory, &mut |_, _| true).unwrap();
     let set = Dataset::of_memory(spec.meta(), memory);
     let file = |table: &'static TableInfo| {

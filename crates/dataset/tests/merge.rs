@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use homenode_dataset::merge::merge;
-use homenode_dataset::synthetic::Spec;
+use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_dataset::tables::{ALL, Access, Iteration, Link, Node, Object, Residency, ThreadStay};
-use homenode_dataset::{Dataset, Meta, Writer};
+use homenode_dataset::{Dataset, DatasetMeta, DatasetWriter};
 use homenode_model::NodeId;
 
 struct Temporary(PathBuf);
@@ -27,12 +27,12 @@ impl Drop for Temporary {
     }
 }
 
-fn make(folder: &Path, seed: u64, change: impl FnOnce(&mut Meta)) -> (PathBuf, Dataset) {
-    let spec = Spec { iterations: 8, blocks: 40, nodes: 4, seed, rank: None };
+fn make(folder: &Path, seed: u64, change: impl FnOnce(&mut DatasetMeta)) -> (PathBuf, Dataset) {
+    let spec = SyntheticSpec { iterations: 8, blocks: 40, nodes: 4, seed, rank: None };
     let path = folder.join(format!("r{seed}"));
     let mut meta = spec.meta();
     change(&mut meta);
-    let mut writer = Writer::create(&path, meta).unwrap();
+    let mut writer = DatasetWriter::create(&path, meta).unwrap();
     let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     (path.clone(), Dataset::open(&path).unwrap())
@@ -93,8 +93,9 @@ fn ranks_read_as_one_and_share_no_number() {
 #[test]
 fn hosts_have_nodes_of_their_own() {
     let folder = Temporary::new("hosts");
-    let host =
-        |name: &'static str, rank| move |m: &mut Meta| (m.host, m.rank) = (Some(name.into()), Some(rank));
+    let host = |name: &'static str, rank| {
+        move |m: &mut DatasetMeta| (m.host, m.rank) = (Some(name.into()), Some(rank))
+    };
     let sets = [
         make(&folder.0, 1, host("a", 4)),
         make(&folder.0, 2, host("b", 2)),
@@ -125,7 +126,7 @@ fn what_does_not_belong_together_is_refused() {
     let one = make(&folder.0, 1, |m| m.rank = Some(1));
     let same = make(&folder.0, 2, |m| m.rank = Some(1));
     let pages = make(&folder.0, 3, |m| m.page_bytes = 65536);
-    let kind = make(&folder.0, 4, |m| m.kind = homenode_dataset::Kind::Run);
+    let kind = make(&folder.0, 4, |m| m.kind = homenode_dataset::RecordingKind::Run);
     let out = folder.0.join("all");
     for (other, why) in [(same, "both are rank 1"), (pages, "pages of 4096"), (kind, "one is 'synthetic'")] {
         let error = merge(&[one.clone(), other], &out, &mut |_| true).unwrap_err().to_string();

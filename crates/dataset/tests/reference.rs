@@ -5,20 +5,20 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use homenode_dataset::column::Kind;
+use homenode_dataset::column::ColumnKind;
 use homenode_dataset::tables::{ALL, META};
 
 const BEGIN: &str = "<!-- columns: begin -->";
 const END: &str = "<!-- columns: end -->";
 
-fn kind(kind: Kind) -> String {
+fn kind(kind: ColumnKind) -> String {
     match kind {
-        Kind::Int => "integer".into(),
-        Kind::Flag => "boolean".into(),
-        Kind::Word(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
-        Kind::Text => "text".into(),
-        Kind::Ints => "list of integers".into(),
-        Kind::Texts => "list of texts".into(),
+        ColumnKind::Int => "integer".into(),
+        ColumnKind::Flag => "boolean".into(),
+        ColumnKind::Word(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
+        ColumnKind::Text => "text".into(),
+        ColumnKind::Ints => "list of integers".into(),
+        ColumnKind::Texts => "list of texts".into(),
     }
 }
 

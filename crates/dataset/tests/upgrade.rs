@@ -9,7 +9,7 @@ use homenode_dataset::basis::Basis;
 use homenode_dataset::tables::{
     Access, Interval, Iteration, Link, Migration, Node, Object, ObjectKind, OwnCost, Residency,
 };
-use homenode_dataset::{Dataset, Kind, Missing, upgrade};
+use homenode_dataset::{Dataset, Missing, RecordingKind, upgrade};
 use homenode_model::{AccessKind, Ns};
 
 fn fixture(name: &str) -> PathBuf {
@@ -67,7 +67,7 @@ fn counts_of_the_lab_come_back_line_by_line() {
     let path = fixture("lab-v1");
     let set = Dataset::open(&path).unwrap();
     assert_eq!(set.missing(), []);
-    assert_eq!((set.meta().kind, set.meta().basis.as_str()), (Kind::Lab, "emulated"));
+    assert_eq!((set.meta().kind, set.meta().basis.as_str()), (RecordingKind::Lab, "emulated"));
     let mut want = Counts::new();
     for f in lines(&path.join("accesses.csv")) {
         let n = |i: usize| number(&f[i]);
@@ -148,7 +148,7 @@ fn sightings_come_back_line_by_line_and_have_no_count() {
     let path = fixture("live-v1");
     let set = Dataset::open(&path).unwrap();
     assert_eq!(set.missing(), []);
-    assert_eq!((set.meta().kind, set.meta().basis.as_str()), (Kind::Live, "presence"));
+    assert_eq!((set.meta().kind, set.meta().basis.as_str()), (RecordingKind::Live, "presence"));
     assert!(set.meta().pretended && set.meta().source.contains("pages taken away"));
     let objects = objects(&set);
     let ids: Vec<_> = objects.iter().map(|o| (o.id.as_str(), o.name.as_str())).collect();

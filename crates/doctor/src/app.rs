@@ -5,7 +5,7 @@ use std::path::Path;
 use homenode_launch::loadable::{Loadable, loadable, refuse_launcher};
 use homenode_launch::program::{is_static, libraries};
 
-use super::judge::{Finding, State};
+use super::judge::{Health, Judgement};
 use super::wheels;
 use homenode_launch::raw_calls;
 
@@ -89,58 +89,58 @@ fn stripped(path: &Path) -> bool {
 }
 
 /// What follows for a program, from what was found alone.
-pub fn judge(app: &App) -> Vec<Finding> {
+pub fn judge(app: &App) -> Vec<Judgement> {
     let mut found = Vec::new();
     let name = &app.name;
     if let Some(order) = &app.launcher {
-        found.push(Finding::new(
+        found.push(Judgement::new(
             "launcher",
-            State::No,
+            Health::No,
             format!("{name} starts the program elsewhere"),
             order,
         ));
     }
     match &app.refused {
-        Some(why) => found.push(Finding::new(
+        Some(why) => found.push(Judgement::new(
             "loading",
-            State::No,
+            Health::No,
             why.clone(),
             "build it for this machine, linked dynamically, without setuid and without sanitizers",
         )),
-        None => found.push(Finding::works("loading", format!("homenode can be loaded into {name}"))),
+        None => found.push(Judgement::works("loading", format!("homenode can be loaded into {name}"))),
     }
     found.push(if app.is_static {
-        Finding::new(
+        Judgement::new(
             "linking",
-            State::No,
+            Health::No,
             format!("{name} is linked statically: 'homenode run' would run it as it is"),
             "link it dynamically: leave out -static",
         )
     } else {
-        Finding::works("linking", format!("{name} loads {} libraries at its start", app.libraries.len()))
+        Judgement::works("linking", format!("{name} loads {} libraries at its start", app.libraries.len()))
     });
     found.push(openmp(app));
     if app.stripped {
-        found.push(Finding::new(
+        found.push(Judgement::new(
             "symbols",
-            State::Less,
+            Health::Less,
             format!("{name} is stripped: static arrays and source lines have no names"),
             "build it with -g and without -s",
         ));
     }
     if let Some(runtime) = app.raw_calls {
-        found.push(Finding::new(
+        found.push(Judgement::new(
             "system calls",
-            State::Less,
+            Health::Less,
             format!("{runtime} makes system calls past the C library, so no page follows its next touch"),
             "nothing: pages still move where the kernel moves them",
         ));
     }
     for (begin, why) in PINNING {
         if app.libraries.iter().any(|l| l.starts_with(begin)) {
-            found.push(Finding::new(
+            found.push(Judgement::new(
                 "pinned memory",
-                State::Less,
+                Health::Less,
                 format!("{begin} is linked: {why}, so no page follows its next touch once it does"),
                 "nothing: pages still move where the kernel moves them",
             ));
@@ -149,34 +149,34 @@ pub fn judge(app: &App) -> Vec<Finding> {
     found
 }
 
-fn openmp(app: &App) -> Finding {
+fn openmp(app: &App) -> Judgement {
     let has = |names: &[&str]| app.libraries.iter().any(|l| names.iter().any(|n| l.starts_with(n)));
     let gnu = has(&["libgomp"]);
     let llvm = has(&["libomp", "libiomp5"]);
     if let (Some(runtime), false) = (app.inside, gnu || llvm) {
-        return Finding::new(
+        return Judgement::new(
             "OpenMP",
-            State::Less,
+            Health::Less,
             format!("{runtime} is built into the program: its regions are not seen"),
             "link the runtime as a library: leave out -static and -static-libgomp",
         );
     }
     if !app.wheels.is_empty() && !gnu && !llvm {
         let text = format!("of the Python packages that are installed: {}", app.wheels.join(", "));
-        return Finding::works("OpenMP", text);
+        return Judgement::works("OpenMP", text);
     }
     match (gnu, llvm) {
-        (true, true) => Finding::new(
+        (true, true) => Judgement::new(
             "OpenMP",
-            State::Less,
+            Health::Less,
             "libgomp and libomp are both linked: threads of the two compete",
             "link one of them (clang: -fopenmp=libomp; libomp also runs code of GCC's)",
         ),
-        (true, false) => Finding::works("OpenMP", "libgomp: regions are seen at its entries"),
-        (false, true) => Finding::works("OpenMP", "libomp: regions are seen through OMPT"),
-        (false, false) => Finding::new(
+        (true, false) => Judgement::works("OpenMP", "libgomp: regions are seen at its entries"),
+        (false, true) => Judgement::works("OpenMP", "libomp: regions are seen through OMPT"),
+        (false, false) => Judgement::new(
             "OpenMP",
-            State::Less,
+            Health::Less,
             "no OpenMP library is linked: unless one is loaded later, there are no regions",
             "build it with -fopenmp; hn_next_touch and --policy next-touch=asked work without",
         ),
@@ -192,40 +192,40 @@ mod tests {
         App { name: "app".into(), libraries, ..App::default() }
     }
 
-    fn state(app: &App, topic: &str) -> Option<State> {
+    fn state(app: &App, topic: &str) -> Option<Health> {
         judge(app).into_iter().find(|f| f.topic == topic).map(|f| f.state)
     }
 
     #[test]
     fn one_openmp_library_is_right_and_two_or_none_are_told() {
-        assert_eq!(state(&of(&["libgomp.so.1"]), "OpenMP"), Some(State::Works));
-        assert_eq!(state(&of(&["libomp.so.5"]), "OpenMP"), Some(State::Works));
-        assert_eq!(state(&of(&["libgomp.so.1", "libiomp5.so"]), "OpenMP"), Some(State::Less));
-        assert_eq!(state(&of(&["libc.so.6"]), "OpenMP"), Some(State::Less));
+        assert_eq!(state(&of(&["libgomp.so.1"]), "OpenMP"), Some(Health::Works));
+        assert_eq!(state(&of(&["libomp.so.5"]), "OpenMP"), Some(Health::Works));
+        assert_eq!(state(&of(&["libgomp.so.1", "libiomp5.so"]), "OpenMP"), Some(Health::Less));
+        assert_eq!(state(&of(&["libc.so.6"]), "OpenMP"), Some(Health::Less));
     }
 
     #[test]
     fn static_programs_and_pythons_are_told() {
         let app = App { is_static: true, inside: Some("libgomp"), ..of(&[]) };
-        assert_eq!(state(&app, "linking"), Some(State::No));
+        assert_eq!(state(&app, "linking"), Some(Health::No));
         assert!(judge(&app).iter().any(|f| f.text.starts_with("libgomp is built into the program")));
-        assert_eq!(state(&of(&["libgomp.so.1"]), "linking"), Some(State::Works));
+        assert_eq!(state(&of(&["libgomp.so.1"]), "linking"), Some(Health::Works));
         let python = App { wheels: vec!["numpy.libs/libgomp-1.so".into()], ..of(&["libc.so.6"]) };
-        assert_eq!(state(&python, "OpenMP"), Some(State::Works));
+        assert_eq!(state(&python, "OpenMP"), Some(Health::Works));
         assert!(is_python("/v/bin/python3.11".as_ref()) && !is_python("/v/bin/python-config".as_ref()));
     }
 
     #[test]
     fn what_cannot_be_loaded_or_pins_is_told() {
         let app = App { refused: Some("app is setuid".into()), stripped: true, ..of(&["libibverbs.so.1"]) };
-        assert_eq!(state(&app, "loading"), Some(State::No));
-        assert_eq!(state(&app, "symbols"), Some(State::Less));
-        assert_eq!(state(&app, "pinned memory"), Some(State::Less));
+        assert_eq!(state(&app, "loading"), Some(Health::No));
+        assert_eq!(state(&app, "symbols"), Some(Health::Less));
+        assert_eq!(state(&app, "pinned memory"), Some(Health::Less));
         let go = App { raw_calls: Some("Go"), ..of(&[]) };
-        assert_eq!(state(&go, "system calls"), Some(State::Less));
+        assert_eq!(state(&go, "system calls"), Some(Health::Less));
         assert_eq!(state(&of(&[]), "system calls"), None);
         let srun = App { launcher: Some("put srun in front".into()), ..of(&[]) };
-        assert_eq!(state(&srun, "launcher"), Some(State::No));
+        assert_eq!(state(&srun, "launcher"), Some(Health::No));
         assert_eq!(state(&of(&[]), "launcher"), None);
     }
 

@@ -5,7 +5,7 @@ use super::probe::Probes;
 
 /// How well something works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum Health {
     /// It does.
     Works,
     /// Less well than it might.
@@ -14,7 +14,7 @@ pub enum State {
     No,
 }
 
-impl State {
+impl Health {
     /// As a word of the table.
     pub const fn word(self) -> &'static str {
         match self {
@@ -27,22 +27,22 @@ impl State {
 
 /// One thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct Judgement {
     /// What it is about.
     pub topic: &'static str,
     /// How well it works.
-    pub state: State,
+    pub state: Health,
     /// What was found, and what follows.
     pub text: String,
     /// What to change: the exact command, where there is one. Empty: nothing.
     pub remedy: String,
 }
 
-impl Finding {
+impl Judgement {
     /// Something.
     pub fn new(
         topic: &'static str,
-        state: State,
+        state: Health,
         text: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
@@ -51,20 +51,25 @@ impl Finding {
 
     /// Something that needs no change.
     pub fn works(topic: &'static str, text: impl Into<String>) -> Self {
-        Self::new(topic, State::Works, text, "")
+        Self::new(topic, Health::Works, text, "")
     }
 }
 
 /// All findings of a machine, what matters most first.
-pub fn findings(p: &Probes) -> Vec<Finding> {
-    let mut all = vec![Finding::works("kernel", format!("Linux {} on {}", p.kernel, p.architecture))];
+pub fn findings(p: &Probes) -> Vec<Judgement> {
+    let mut all = vec![Judgement::works("kernel", format!("Linux {} on {}", p.kernel, p.architecture))];
     if p.architecture != "x86_64" {
         let text = format!("the live runtime is written for x86_64, not {}", p.architecture);
-        all.push(Finding::new("architecture", State::No, text, "simulate instead: homenode compare"));
+        all.push(Judgement::new("architecture", Health::No, text, "simulate instead: homenode compare"));
     }
     all.push(nodes(p));
     all.extend(p.hidden.iter().map(|h| {
-        Finding::new("cpuset", State::Less, h.clone(), "start it with more: numactl --all, or a wider cpuset")
+        Judgement::new(
+            "cpuset",
+            Health::Less,
+            h.clone(),
+            "start it with more: numactl --all, or a wider cpuset",
+        )
     }));
     all.push(library(p));
     all.push(moves(p));
@@ -87,7 +92,7 @@ fn with_memory(p: &Probes) -> usize {
     p.nodes.iter().filter(|n| n.mib > 0).count()
 }
 
-fn nodes(p: &Probes) -> Finding {
+fn nodes(p: &Probes) -> Judgement {
     let list: Vec<String> = p
         .nodes
         .iter()
@@ -95,20 +100,22 @@ fn nodes(p: &Probes) -> Finding {
         .collect();
     let list = list.join("; ");
     match with_memory(p) {
-        0 | 1 => Finding::new(
+        0 | 1 => Judgement::new(
             "nodes",
-            State::Less,
+            Health::Less,
             format!("one node with memory ({list}): there is nowhere to move pages to"),
             "try everything out: homenode run --pretend-nodes 2 -- APP, or homenode lab run -- APP",
         ),
-        n => Finding::works("nodes", format!("{n} nodes with memory ({list})")),
+        n => Judgement::works("nodes", format!("{n} nodes with memory ({list})")),
     }
 }
 
-fn library(p: &Probes) -> Finding {
+fn library(p: &Probes) -> Judgement {
     match &p.library {
-        Ok(path) => Finding::works("library", path.clone()),
-        Err(why) => Finding::new("library", State::No, why.clone(), "cargo build --release, or make install"),
+        Ok(path) => Judgement::works("library", path.clone()),
+        Err(why) => {
+            Judgement::new("library", Health::No, why.clone(), "cargo build --release, or make install")
+        }
     }
 }
 
@@ -117,16 +124,16 @@ fn reason<'a>(p: &'a Probes, begin: &str) -> &'a str {
     p.reasons.iter().find(|r| r.starts_with(begin)).map_or("", String::as_str)
 }
 
-fn moves(p: &Probes) -> Finding {
+fn moves(p: &Probes) -> Judgement {
     let (moves, policies) = ("pages cannot be moved", "policies of memory cannot be set");
     let forbidden: Vec<&str> =
         [moves, policies].iter().map(|b| reason(p, b)).filter(|r| !r.is_empty()).collect();
     if forbidden.is_empty() {
-        return Finding::works("move_pages, mbind", "the kernel moves pages and takes policies of memory");
+        return Judgement::works("move_pages, mbind", "the kernel moves pages and takes policies of memory");
     }
-    Finding::new(
+    Judgement::new(
         "move_pages, mbind",
-        State::Less,
+        Health::Less,
         forbidden.join("; "),
         "a container: docker run --cap-add SYS_NICE --security-opt seccomp=unconfined …",
     )
@@ -137,38 +144,38 @@ fn copies_if_asked(p: &Probes) -> bool {
     !reason(p, "blocks were not copied").is_empty()
 }
 
-fn next_touch(p: &Probes) -> Finding {
+fn next_touch(p: &Probes) -> Judgement {
     let lacking = reason(p, "no user-space page faults");
     match p.mechanism.as_str() {
-        "userfaultfd" => Finding::works("next touch", "by userfaultfd"),
-        "none" if copies_if_asked(p) => Finding::new(
+        "userfaultfd" => Judgement::works("next touch", "by userfaultfd"),
+        "none" if copies_if_asked(p) => Judgement::new(
             "next touch",
-            State::Less,
+            Health::Less,
             format!("by copied blocks, and only where 'homenode run --copy-unseen' allows it; {lacking}"),
             "a container: docker run --security-opt seccomp=unconfined …",
         ),
-        "none" => Finding::new(
+        "none" => Judgement::new(
             "next touch",
-            State::No,
+            Health::No,
             format!("there is no mechanism: {}", p.reasons.join("; ")),
             "a container: docker run --security-opt seccomp=unconfined …",
         ),
-        other => Finding::new(
+        other => Judgement::new(
             "next touch",
-            State::Less,
+            Health::Less,
             format!("by {other}, which bring 2 MiB at a time; {lacking}"),
             "sudo sysctl vm.unprivileged_userfaultfd=1; a container: --security-opt seccomp=unconfined",
         ),
     }
 }
 
-fn userfaultfd(p: &Probes) -> Finding {
+fn userfaultfd(p: &Probes) -> Judgement {
     let features = match &p.userfaultfd {
         Ok(features) => features,
         Err(why) => {
-            return Finding::new(
+            return Judgement::new(
                 "userfaultfd",
-                State::Less,
+                Health::Less,
                 why.clone(),
                 "sudo sysctl vm.unprivileged_userfaultfd=1; a container: --security-opt seccomp=unconfined",
             );
@@ -186,30 +193,30 @@ fn userfaultfd(p: &Probes) -> Finding {
     .map(|(_, why)| why)
     .collect();
     match lacking.is_empty() {
-        true => Finding::works("userfaultfd", text),
-        false => Finding::new(
+        true => Judgement::works("userfaultfd", text),
+        false => Judgement::new(
             "userfaultfd",
-            State::Less,
+            Health::Less,
             format!("{text}; without {}", lacking.join(", without ")),
             "a kernel from 6.8 on",
         ),
     }
 }
 
-fn huge_pages(p: &Probes) -> Finding {
+fn huge_pages(p: &Probes) -> Judgement {
     match p.huge_pages.as_deref() {
-        Some("never") | None => Finding::new(
+        Some("never") | None => Judgement::new(
             "huge pages",
-            State::Less,
+            Health::Less,
             "transparent huge pages are off: more page-table walks, more pages to move",
             "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
         ),
         Some(word) if p.collapse => {
-            Finding::works("huge pages", format!("{word}, and brought back after moves"))
+            Judgement::works("huge pages", format!("{word}, and brought back after moves"))
         }
-        Some(word) => Finding::new(
+        Some(word) => Judgement::new(
             "huge pages",
-            State::Less,
+            Health::Less,
             format!(
                 "{word}, but what next touch splits is not put together again (MADV_COLLAPSE, Linux 6.1)"
             ),
@@ -218,39 +225,39 @@ fn huge_pages(p: &Probes) -> Finding {
     }
 }
 
-fn balancing(p: &Probes) -> Finding {
+fn balancing(p: &Probes) -> Judgement {
     match p.numa_balancing {
         Some(0) | None => {
-            Finding::works("numa_balancing", "off: the kernel moves no pages behind homenode's back")
+            Judgement::works("numa_balancing", "off: the kernel moves no pages behind homenode's back")
         }
-        Some(_) => Finding::new(
+        Some(_) => Judgement::new(
             "numa_balancing",
-            State::Less,
+            Health::Less,
             "on: the kernel moves pages, too, and samples by faults of its own",
             "sudo sysctl kernel.numa_balancing=0",
         ),
     }
 }
 
-fn sampling(p: &Probes) -> Finding {
+fn sampling(p: &Probes) -> Judgement {
     let paranoid = p.paranoid.map_or_else(|| "not known".into(), |n| n.to_string());
     let (means, remedy) = sampler(&p.vendor);
     if p.address_sampling.is_empty() {
         let why =
             p.cycles.clone().unwrap_or_else(|| "the PMU counts, but names no event with addresses".into());
-        return Finding::new(
+        return Judgement::new(
             "address sampling",
-            State::Less,
+            Health::Less,
             format!("{means} of this processor ({}) is not there: {why}", p.vendor),
             remedy,
         );
     }
     let events = format!("{means}: {}", p.address_sampling.join(", "));
     match &p.cycles {
-        None => Finding::works("address sampling", format!("{events}, perf_event_paranoid {paranoid}")),
-        Some(why) => Finding::new(
+        None => Judgement::works("address sampling", format!("{events}, perf_event_paranoid {paranoid}")),
+        Some(why) => Judgement::new(
             "address sampling",
-            State::Less,
+            Health::Less,
             format!("{events} is there and not allowed, perf_event_paranoid {paranoid}: {why}"),
             "sudo sysctl kernel.perf_event_paranoid=2",
         ),
@@ -279,12 +286,12 @@ fn sampler(vendor: &str) -> (&'static str, &'static str) {
     }
 }
 
-fn faults(p: &Probes) -> Finding {
+fn faults(p: &Probes) -> Judgement {
     match &p.page_faults {
-        None => Finding::works("perf_event_open", "events of the kernel can be opened"),
-        Some(why) => Finding::new(
+        None => Judgement::works("perf_event_open", "events of the kernel can be opened"),
+        Some(why) => Judgement::new(
             "perf_event_open",
-            State::Less,
+            Health::Less,
             format!("events of the kernel cannot be opened: {why}"),
             "sudo sysctl kernel.perf_event_paranoid=2; a container: docker run --cap-add PERFMON …",
         ),
@@ -294,30 +301,30 @@ fn faults(p: &Probes) -> Finding {
 /// Mappings that a process may have on a stock kernel.
 const STOCK_MAPPINGS: i64 = 65_530;
 
-fn mappings(p: &Probes) -> Finding {
+fn mappings(p: &Probes) -> Judgement {
     match p.max_map_count {
         // userfaultfd splits no mappings.
-        Some(n) if n < STOCK_MAPPINGS && p.mechanism != "userfaultfd" => Finding::new(
+        Some(n) if n < STOCK_MAPPINGS && p.mechanism != "userfaultfd" => Judgement::new(
             "max_map_count",
-            State::Less,
+            Health::Less,
             format!("{n}: protected blocks split mappings, two a block"),
             format!("sudo sysctl vm.max_map_count={STOCK_MAPPINGS}"),
         ),
-        Some(n) => Finding::works("max_map_count", n.to_string()),
-        None => Finding::new("max_map_count", State::Less, "not readable", "mount /proc"),
+        Some(n) => Judgement::works("max_map_count", n.to_string()),
+        None => Judgement::new("max_map_count", Health::Less, "not readable", "mount /proc"),
     }
 }
 
-fn openmp(p: &Probes) -> Finding {
+fn openmp(p: &Probes) -> Judgement {
     if p.openmp.is_empty() {
         let text = "no OpenMP library in the system's folders: programs bring their own, or have none";
-        return Finding::new("OpenMP", State::Less, text, "sudo apt-get install libgomp1 libomp5");
+        return Judgement::new("OpenMP", Health::Less, text, "sudo apt-get install libgomp1 libomp5");
     }
-    Finding::works("OpenMP", p.openmp.join(", "))
+    Judgement::works("OpenMP", p.openmp.join(", "))
 }
 
 /// Copies that Python packages bring along.
-fn wheels(p: &Probes) -> Option<Finding> {
+fn wheels(p: &Probes) -> Option<Judgement> {
     let text = match &p.wheels[..] {
         [] => return None,
         [one] => format!("{one}: a copy of a Python package's own, seen at its entries like the system's"),
@@ -327,30 +334,30 @@ fn wheels(p: &Probes) -> Option<Finding> {
             many.join(", ")
         ),
     };
-    Some(Finding::works("OpenMP of Python", text))
+    Some(Judgement::works("OpenMP of Python", text))
 }
 
 /// What launched this.
-fn under(p: &Probes) -> Finding {
+fn under(p: &Probes) -> Judgement {
     let text = match &p.under {
         Some(under) => format!("{under}: each rank has a homenode of its own"),
         None => "by no launcher of jobs".into(),
     };
-    Finding::works("launched", text)
+    Judgement::works("launched", text)
 }
 
-fn lab(p: &Probes) -> [Finding; 2] {
+fn lab(p: &Probes) -> [Judgement; 2] {
     let qemu = match &p.qemu {
-        Ok(version) => Finding::works("lab: QEMU", version.clone()),
+        Ok(version) => Judgement::works("lab: QEMU", version.clone()),
         Err(why) => {
-            Finding::new("lab: QEMU", State::Less, why.clone(), "sudo apt-get install qemu-system-x86")
+            Judgement::new("lab: QEMU", Health::Less, why.clone(), "sudo apt-get install qemu-system-x86")
         }
     };
     let kernel = match &p.guest_kernel {
-        Some(path) => Finding::works("lab: kernel", path.clone()),
-        None => Finding::new(
+        Some(path) => Judgement::works("lab: kernel", path.clone()),
+        None => Judgement::new(
             "lab: kernel",
-            State::Less,
+            Health::Less,
             "none here yet: the first 'homenode lab run' fetches one",
             "homenode lab run -- true",
         ),
@@ -359,9 +366,9 @@ fn lab(p: &Probes) -> [Finding; 2] {
 }
 
 /// What `homenode run` would use, in a sentence, and whether it can do its job.
-pub fn run(p: &Probes, of_app: &[Finding]) -> (String, bool) {
+pub fn run(p: &Probes, of_app: &[Judgement]) -> (String, bool) {
     let stops: Vec<&str> =
-        findings(p).iter().chain(of_app).filter(|f| f.state == State::No).map(|f| f.topic).collect();
+        findings(p).iter().chain(of_app).filter(|f| f.state == Health::No).map(|f| f.topic).collect();
     if !stops.is_empty() {
         return (
             format!("'homenode run' would run the program as it is; what stops it: {}", stops.join(", ")),
@@ -383,12 +390,12 @@ pub fn run(p: &Probes, of_app: &[Finding]) -> (String, bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::probe::Node;
+    use super::super::probe::ProbedNode;
     use super::*;
 
     /// A two-socket machine on which everything is allowed.
     fn server(vendor: &str, sampling: &str) -> Probes {
-        let node = |number| Node { number, cpus: 64, mib: 256 << 10, free_mib: 200 << 10 };
+        let node = |number| ProbedNode { number, cpus: 64, mib: 256 << 10, free_mib: 200 << 10 };
         Probes {
             kernel: "6.12.0".into(),
             architecture: "x86_64".into(),
@@ -418,7 +425,7 @@ mod tests {
         }
     }
 
-    fn of<'a>(all: &'a [Finding], topic: &str) -> &'a Finding {
+    fn of<'a>(all: &'a [Judgement], topic: &str) -> &'a Judgement {
         all.iter().find(|f| f.topic == topic).unwrap_or_else(|| panic!("no {topic} in {all:?}"))
     }
 
@@ -427,7 +434,7 @@ mod tests {
         for (vendor, sampling) in [("GenuineIntel", "cpu/mem-loads"), ("AuthenticAMD", "ibs_op")] {
             let p = server(vendor, sampling);
             let all = findings(&p);
-            assert!(all.iter().all(|f| f.state == State::Works && f.remedy.is_empty()), "{all:?}");
+            assert!(all.iter().all(|f| f.state == Health::Works && f.remedy.is_empty()), "{all:?}");
             assert!(of(&all, "address sampling").text.contains(sampling), "{all:?}");
             let (text, does) = run(&p, &[]);
             assert!(does);
@@ -448,7 +455,7 @@ mod tests {
             p.address_sampling.clear();
             let all = findings(&p);
             let f = of(&all, "address sampling");
-            assert!(f.state == State::Less && f.remedy.contains(remedy), "{f:?}");
+            assert!(f.state == Health::Less && f.remedy.contains(remedy), "{f:?}");
         }
     }
 
@@ -458,7 +465,7 @@ mod tests {
         p.userfaultfd = Ok(vec!["SIGBUS".into(), "EVENT_REMAP".into()]);
         let all = findings(&p);
         let f = of(&all, "userfaultfd");
-        assert!(f.state == State::Less && f.text.contains("without MOVE (Linux 6.8)"), "{f:?}");
+        assert!(f.state == Health::Less && f.text.contains("without MOVE (Linux 6.8)"), "{f:?}");
         p.userfaultfd = Err("userfaultfd: not permitted (EPERM)".into());
         let all = findings(&p);
         let f = of(&all, "userfaultfd");
@@ -480,8 +487,8 @@ mod tests {
     fn arm_has_sampling_and_no_live_runtime() {
         let p = Probes { architecture: "aarch64".into(), ..server("Arm 0x41", "arm_spe_0") };
         let all = findings(&p);
-        assert_eq!(of(&all, "address sampling").state, State::Works);
-        assert_eq!(of(&all, "architecture").state, State::No);
+        assert_eq!(of(&all, "address sampling").state, Health::Works);
+        assert_eq!(of(&all, "architecture").state, Health::No);
         assert!(!run(&p, &[]).1);
     }
 
@@ -503,7 +510,7 @@ mod tests {
         };
         let all = findings(&p);
         for topic in ["move_pages, mbind", "next touch", "address sampling", "perf_event_open"] {
-            assert_eq!(of(&all, topic).state, State::Less, "{topic}");
+            assert_eq!(of(&all, topic).state, Health::Less, "{topic}");
         }
         assert!(of(&all, "move_pages, mbind").remedy.contains("--cap-add SYS_NICE"));
         assert!(of(&all, "next touch").text.contains("userfaultfd: not permitted"));
@@ -523,7 +530,7 @@ mod tests {
         let all = findings(&p);
         for topic in ["nodes", "address sampling", "lab: QEMU", "numa_balancing", "huge pages"] {
             let f = of(&all, topic);
-            assert!(f.state == State::Less && !f.remedy.is_empty(), "{f:?}");
+            assert!(f.state == Health::Less && !f.remedy.is_empty(), "{f:?}");
         }
         assert!(!run(&p, &[]).1);
         p = server("GenuineIntel", "x");
@@ -535,7 +542,7 @@ mod tests {
     #[test]
     fn what_stops_a_program_stops_run() {
         let p = server("AuthenticAMD", "ibs_op");
-        let finding = Finding::new("loading", State::No, "app is static", "");
+        let finding = Judgement::new("loading", Health::No, "app is static", "");
         assert!(!run(&p, &[finding]).1);
     }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use homenode_runtime::moving::{self, Options};
+use homenode_runtime::moving::{self, MovingOptions};
 use homenode_runtime::nodes::Nodes;
 use homenode_sys::uffd::{Features, Uffd};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Probes {
     /// `vendor_id` of the CPU, or its implementer.
     pub vendor: String,
     /// Nodes that may be used.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<ProbedNode>,
     /// What is hidden of the nodes, a sentence each.
     pub hidden: Vec<String>,
     /// The chosen word of `transparent_hugepage/enabled`.
@@ -66,7 +66,7 @@ pub struct Probes {
 
 /// A node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Node {
+pub struct ProbedNode {
     /// The kernel's number.
     pub number: u16,
     /// CPUs that may be used.
@@ -99,7 +99,7 @@ pub fn here() -> Probes {
     let nodes = Nodes::here();
     let number = |path: &str| read(path)?.parse().ok();
     // The very function that the library in the program calls.
-    let started = moving::start(&Options::default());
+    let started = moving::start(&MovingOptions::default());
     let refused = |what| homenode_sys::probe::perf(what).err().map(|e| e.to_string());
     Probes {
         kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
@@ -108,7 +108,7 @@ pub fn here() -> Probes {
         nodes: nodes
             .usable()
             .into_iter()
-            .map(|n| Node {
+            .map(|n| ProbedNode {
                 number: n.0,
                 cpus: nodes.cpus(n).len(),
                 mib: nodes.memory(n).0 >> 20,

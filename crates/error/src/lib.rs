@@ -3,7 +3,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | the error and its kind | [`Error`], [`Failure`] |
+//! | the error and its kind | [`Error`], [`FailureKind`] |
 //! | "did you mean" | [`suggest`] |
 //! | sizes such as `8KiB` | [`size`] |
 //! | whole numbers in groups of three digits | [`digits`] |
@@ -18,7 +18,7 @@ use std::{fmt, io};
 
 /// The kind of a failure. The command makes an exit status of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum FailureKind {
     /// homenode itself failed.
     Failed,
     /// What the user asked for makes no sense.
@@ -33,7 +33,7 @@ pub enum Failure {
     Signalled(u8),
 }
 
-impl Failure {
+impl FailureKind {
     /// The kind of a failure to start a program.
     pub fn of_start(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::NotFound { Self::NotFound } else { Self::CannotRun }
@@ -56,7 +56,7 @@ pub struct Error {
     /// What the user can do.
     pub hint: Option<String>,
     /// What kind of failure it is.
-    pub kind: Failure,
+    pub kind: FailureKind,
 }
 
 /// What fails in a way that a person reads about.
@@ -65,17 +65,17 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// homenode itself failed.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self { message: message.into(), tried: Vec::new(), hint: None, kind: Failure::Failed }
+        Self { message: message.into(), tried: Vec::new(), hint: None, kind: FailureKind::Failed }
     }
 
     /// What the user asked for makes no sense.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { kind: Failure::Usage, ..Self::failed(message) }
+        Self { kind: FailureKind::Usage, ..Self::failed(message) }
     }
 
     /// Somebody asked homenode to stop.
     pub fn interrupted() -> Self {
-        Self::failed("interrupted").kind(Failure::Partial)
+        Self::failed("interrupted").kind(FailureKind::Partial)
     }
 
     /// Adds something that was tried and what came of it.
@@ -94,7 +94,7 @@ impl Error {
 
     /// Is a failure of another kind.
     #[must_use]
-    pub fn kind(mut self, kind: Failure) -> Self {
+    pub fn kind(mut self, kind: FailureKind) -> Self {
         self.kind = kind;
         self
     }
@@ -146,8 +146,8 @@ mod tests {
     fn it_reads_as_message_tried_help() {
         let error = Error::failed("cannot read x").tried("open x: not there").hint("make it");
         assert_eq!(error.to_string(), "cannot read x\n  tried: open x: not there\n  help: make it");
-        assert_eq!(error.kind, Failure::Failed);
-        assert_eq!(Error::usage("x").kind, Failure::Usage);
+        assert_eq!(error.kind, FailureKind::Failed);
+        assert_eq!(Error::usage("x").kind, FailureKind::Usage);
     }
 
     #[test]
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_start_is_missing_or_cannot_run() {
-        let of = |kind: io::ErrorKind| Failure::of_start(&kind.into());
-        assert_eq!(of(io::ErrorKind::NotFound), Failure::NotFound);
-        assert_eq!(of(io::ErrorKind::PermissionDenied), Failure::CannotRun);
+        let of = |kind: io::ErrorKind| FailureKind::of_start(&kind.into());
+        assert_eq!(of(io::ErrorKind::NotFound), FailureKind::NotFound);
+        assert_eq!(of(io::ErrorKind::PermissionDenied), FailureKind::CannotRun);
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use homenode_report::Report;
+use homenode_report::RecordingReport;
 use homenode_report::diff::{Diff, ObjectDiff, Unlike};
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub struct Explained {
     /// The answer.
     pub explanation: Explanation,
     /// What is known of each variable.
-    pub report: Report,
+    pub report: RecordingReport,
 }
 
 /// What a time is the time of.
@@ -42,7 +42,7 @@ pub enum Per {
 
 /// The time of both programs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Times {
+pub struct TimesCompared {
     /// What the times are of.
     pub per: Per,
     /// Before the change.
@@ -55,7 +55,7 @@ pub struct Times {
 
 /// A finding that both explanations have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Left {
+pub struct RemainingFinding {
     /// Before the change.
     pub before: Finding,
     /// After it.
@@ -70,7 +70,7 @@ pub struct Against {
     /// The machine of both.
     pub machine: String,
     /// Time before and after. None where the two do not compare: `unlike` says why.
-    pub time: Option<Times>,
+    pub time: Option<TimesCompared>,
     /// Remote accesses among those that count in percent, before.
     pub remote_before: Option<f64>,
     /// The same after.
@@ -80,7 +80,7 @@ pub struct Against {
     /// Findings that the change brought.
     pub new: Vec<Finding>,
     /// Findings that both have.
-    pub left: Vec<Left>,
+    pub left: Vec<RemainingFinding>,
     /// Variables with a finding or a part of the accesses worth telling, those that changed most
     /// first.
     pub variables: Vec<ObjectDiff>,
@@ -98,7 +98,7 @@ pub fn compare(before: Explained, after: Explained) -> Against {
     let twins = Twins::of(&diff);
     let (before, after) = (before.explanation, after.explanation);
     let pairs: Vec<(usize, usize)> = pairs(&before.findings, &after.findings, &twins);
-    let left = |(b, a): &(usize, usize)| Left {
+    let left = |(b, a): &(usize, usize)| RemainingFinding {
         before: before.findings[*b].clone(),
         after: after.findings[*a].clone(),
     };
@@ -185,14 +185,18 @@ fn worth_telling(
 }
 
 /// The times of both, or why there are none.
-fn times(before: &Explanation, after: &Explanation, unlike: &[Unlike]) -> (Option<Times>, Option<String>) {
+fn times(
+    before: &Explanation,
+    after: &Explanation,
+    unlike: &[Unlike],
+) -> (Option<TimesCompared>, Option<String>) {
     let none = |why: &str| (None, Some(why.to_owned()));
     if unlike.contains(&Unlike::Clock) {
         return none("one time is the wall clock's, the other is modelled: they do not compare");
     }
     let of = |per, before_ns: f64, after_ns: f64| {
         let relative = if before_ns > 0.0 { (after_ns / before_ns - 1.0) * 100.0 } else { 0.0 };
-        (Some(Times { per, before_ns, after_ns, change: relative }), None)
+        (Some(TimesCompared { per, before_ns, after_ns, change: relative }), None)
     };
     match (before.rounds, after.rounds) {
         (Some(b), Some(a)) if b > 0 && a > 0 => {

@@ -6,7 +6,7 @@ use homenode_model::{Bytes, ObjectId, PageNo, Placement, ThreadId};
 use homenode_sim::change::{Accesses, Change, Walk};
 use homenode_sim::memory::{MemoryOptions, Outcome};
 use homenode_sim::run::Job;
-use homenode_simulated::places::Places;
+use homenode_simulated::places::ObjectMap;
 
 use crate::effect::{pages, planned};
 use crate::group::Group;
@@ -28,7 +28,7 @@ fn with(job: Job, change: Change) -> Job {
 
 /// The job for a container that has its final size from the start: it copies no elements in the
 /// rounds.
-pub fn without_copies(job: Job, outcome: &Outcome, places: &Places<'_>, objects: &[ObjectId]) -> Job {
+pub fn without_copies(job: Job, outcome: &Outcome, places: &ObjectMap<'_>, objects: &[ObjectId]) -> Job {
     let all: Vec<(u64, u16)> = pages(outcome, places, objects).map(|(page, _)| (page.0, 0)).collect();
     let change = change(&all, job.page, vec![Accesses::WithoutCopies]);
     with(job, change)
@@ -39,7 +39,7 @@ pub fn without_copies(job: Job, outcome: &Outcome, places: &Places<'_>, objects:
 pub(crate) fn in_order(
     today: &Job,
     outcome: &Outcome,
-    places: &Places<'_>,
+    places: &ObjectMap<'_>,
     group: &Group<'_>,
 ) -> Option<Job> {
     let mut all = Vec::new();

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use homenode_model::{NodeId, ObjectId, PageNo, Placement, Ps, Topology};
 use homenode_sim::memory::Outcome;
-use homenode_simulated::places::Places;
+use homenode_simulated::places::ObjectMap;
 
 use crate::effect::{pages, waits};
 
@@ -20,14 +20,14 @@ const LENGTHS: usize = 3;
 
 /// Which node has which pages of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Distribution {
+pub enum PageDistribution {
     /// One block a node: `HN_BLOCK`.
     Block,
     /// Chunks in turns, each of this number of pages: `HN_CYCLIC`.
     Cyclic(u64),
 }
 
-impl Distribution {
+impl PageDistribution {
     /// The place in the list of nodes that has a page of an array.
     const fn turn(self, page: u64, pages: u64, nodes: u64) -> u64 {
         match self {
@@ -69,10 +69,10 @@ impl Used {
 pub fn best(
     machine: &Topology,
     outcome: &Outcome,
-    places: &Places<'_>,
+    places: &ObjectMap<'_>,
     objects: &[ObjectId],
     nodes: &[NodeId],
-) -> Option<(Distribution, Placement)> {
+) -> Option<(PageDistribution, Placement)> {
     let used: Vec<Used> = pages(outcome, places, objects)
         .map(|(page, row)| {
             let placed = places.page(page.0);
@@ -87,13 +87,13 @@ pub fn best(
     if nodes.len() < 2 || used.is_empty() {
         return None;
     }
-    let home = |distribution: Distribution, used: &Used| {
+    let home = |distribution: PageDistribution, used: &Used| {
         let turn = distribution.turn(used.within, used.of, nodes.len() as u64);
         usize::try_from(turn).unwrap_or(usize::MAX).min(nodes.len() - 1)
     };
     let lengths = runs(used.iter().map(|u| (u.page, u.owner())));
-    let cyclic = std::iter::once(1).chain(lengths).map(Distribution::Cyclic);
-    let tried: Vec<(Distribution, Ps)> = std::iter::once(Distribution::Block)
+    let cyclic = std::iter::once(1).chain(lengths).map(PageDistribution::Cyclic);
+    let tried: Vec<(PageDistribution, Ps)> = std::iter::once(PageDistribution::Block)
         .chain(cyclic)
         .map(|d| (d, used.iter().map(|u| u.waits[home(d, u)]).sum::<Ps>()))
         .collect();
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn blocks_are_contiguous_and_chunks_take_turns() {
-        let homes = |d: Distribution| (0..10).map(|p| d.turn(p, 10, 3)).collect::<Vec<_>>();
-        assert_eq!(homes(Distribution::Block), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2]);
-        assert_eq!(homes(Distribution::Cyclic(2)), [0, 0, 1, 1, 2, 2, 0, 0, 1, 1]);
+        let homes = |d: PageDistribution| (0..10).map(|p| d.turn(p, 10, 3)).collect::<Vec<_>>();
+        assert_eq!(homes(PageDistribution::Block), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2]);
+        assert_eq!(homes(PageDistribution::Cyclic(2)), [0, 0, 1, 1, 2, 2, 0, 0, 1, 1]);
     }
 
     #[test]
@@ -151,7 +151,10 @@ mod tests {
 
     #[test]
     fn the_words_name_the_chunk_in_bytes() {
-        assert_eq!(Distribution::Cyclic(4).words(4096), "by HN_CYCLIC over the nodes, in chunks of 16 KiB");
+        assert_eq!(
+            PageDistribution::Cyclic(4).words(4096),
+            "by HN_CYCLIC over the nodes, in chunks of 16 KiB"
+        );
         let header = include_str!("../../../include/homenode.h");
         assert!(
             header.contains("HN_BLOCK")

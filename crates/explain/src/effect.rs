@@ -6,10 +6,12 @@ use std::sync::Arc;
 use homenode_model::{Matrix, MbPerS, NodeId, ObjectId, PageNo, Placement, Ps, Topology};
 use homenode_sim::memory::{MemoryOptions, Outcome, Percent};
 use homenode_sim::run::Job;
-use homenode_simulated::places::Places;
+use homenode_simulated::places::ObjectMap;
 
 use crate::explanation::{Effect, EffectBasis, change};
 
+/// A finding is left out if its first fix saves less than this percentage of the time.
+pub const LEAST: f64 = 3.0;
 /// The job of today: first touch.
 pub const TODAY: &str = "first-touch";
 
@@ -54,7 +56,7 @@ pub fn all_local(today: &Job) -> Job {
 /// Pages of the objects in the timed part, each with its home.
 pub(crate) fn pages<'a>(
     outcome: &'a Outcome,
-    places: &'a Places<'_>,
+    places: &'a ObjectMap<'_>,
     objects: &'a [ObjectId],
 ) -> impl Iterator<Item = (PageNo, &'a [[u32; 2]])> {
     let of = |page: PageNo| places.page(page.0).object;
@@ -68,7 +70,12 @@ pub(crate) fn waits(machine: &Topology, row: &[[u32; 2]], home: NodeId) -> Ps {
 }
 
 /// Each page of the objects where its users wait least for it.
-pub fn best(machine: &Topology, outcome: &Outcome, places: &Places<'_>, objects: &[ObjectId]) -> Placement {
+pub fn best(
+    machine: &Topology,
+    outcome: &Outcome,
+    places: &ObjectMap<'_>,
+    objects: &[ObjectId],
+) -> Placement {
     let homes = machine.nodes_with_memory();
     let mut plan = Placement::new();
     for (page, row) in pages(outcome, places, objects) {
@@ -80,7 +87,12 @@ pub fn best(machine: &Topology, outcome: &Outcome, places: &Places<'_>, objects:
 }
 
 /// The pages of the objects in turns.
-pub fn dealt(machine: &Topology, outcome: &Outcome, places: &Places<'_>, objects: &[ObjectId]) -> Placement {
+pub fn dealt(
+    machine: &Topology,
+    outcome: &Outcome,
+    places: &ObjectMap<'_>,
+    objects: &[ObjectId],
+) -> Placement {
     let homes = machine.nodes_with_memory();
     let mut plan = Placement::new();
     for ((page, _), home) in pages(outcome, places, objects).zip(homes.iter().cycle()) {

@@ -43,7 +43,7 @@ pub struct Explanation {
     /// Most time saved first.
     pub findings: Vec<Finding>,
     /// Why there is no finding; none where there are findings.
-    pub no_finding: Option<Reason>,
+    pub no_finding: Option<NoFindingReason>,
     /// What all fixes together bring that are a placement; none where there is one of them.
     pub together: Option<Effect>,
     /// Remedies for the whole program that need no change of the source, as in [`Finding::fixes`].
@@ -111,7 +111,7 @@ impl Place {
 
 /// A variable, or the allocations of one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Variable {
+pub struct FindingObject {
     /// Name that is the same in every recording.
     pub id: String,
     /// The variable where debug information names it, else the place of its allocation.
@@ -137,7 +137,7 @@ pub struct Use {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// The variables, most remote accesses first.
-    pub variables: Vec<Variable>,
+    pub variables: Vec<FindingObject>,
     /// The fault.
     pub pattern: Pattern,
     /// The code that touches most of the pages first.
@@ -215,7 +215,7 @@ pub enum EffectBasis {
 
 /// Why there is no finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reason {
+pub struct NoFindingReason {
     /// A word for programs.
     pub kind: ReasonKind,
     /// A sentence for people.

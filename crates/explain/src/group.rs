@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use homenode_dataset::tables::Object;
 use homenode_model::ObjectId;
-use homenode_schemes::padding::Advice;
+use homenode_schemes::padding::PaddingAdvice;
 use homenode_simulated::is_system;
 
 use crate::explanation::Place;
 use crate::lines::LineUse;
 use crate::observed;
 use crate::pattern::{Diagnosis, Pattern, diagnose};
-use crate::remedy::{Remedy, Subject, padded, remedies};
+use crate::remedy::{FixSubject, Remedy, padded, remedies};
 use crate::usage::{ObjectUse, Usage};
 
 /// Groups at most.
@@ -76,7 +76,7 @@ fn site(object: &Object) -> &str {
 pub(crate) fn groups<'a>(
     usage: &'a Usage,
     lines: &BTreeMap<usize, LineUse>,
-    padding: &[Advice],
+    padding: &[PaddingAdvice],
     page: u64,
 ) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
@@ -110,7 +110,7 @@ pub(crate) fn groups<'a>(
         let here = group.members.iter().filter(|m| site(&m.object) == site(&it.object));
         let grows = here.map(|m| m.object.allocations.max(1)).sum::<u64>() > 1;
         let (name, regions) = (it.object.name.as_str(), !usage.regions.is_empty());
-        let subject = Subject { name, allocated: &allocated, used, grows, regions, page };
+        let subject = FixSubject { name, allocated: &allocated, used, grows, regions, page };
         group.remedies = remedies(&group.found, &subject);
         if let Some(advice) = advice(it).filter(|_| group.found.pattern == Pattern::PageFalseSharing) {
             // Where padding does not pay, its pages are at least dealt to all nodes.

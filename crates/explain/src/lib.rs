@@ -58,5 +58,5 @@ pub mod source;
 pub mod usage;
 pub mod warning;
 
-pub use exact::Request;
+pub use exact::ExplainRequest;
 pub use explanation::Explanation;

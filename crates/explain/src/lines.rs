@@ -8,7 +8,7 @@
 use homenode_log::file::LogReader;
 use homenode_model::{CpuId, LineNo, NodeId, Rows, ThreadId, Ticks, Topology};
 use homenode_order::step::{Mark, Sync};
-use homenode_order::{Order, Sink};
+use homenode_order::{Order, StepSink};
 
 /// Steps between two looks at whoever wants to stop.
 const BUDGET: u64 = 1 << 18;
@@ -22,7 +22,7 @@ const STREAMS: usize = 4;
 
 /// Which pages are looked at, and when.
 #[derive(Clone, Debug)]
-pub struct Scope {
+pub struct PageScope {
     /// By canonical page: the number of the object, plus one; 0: not looked at.
     pub object: Vec<u16>,
     /// Objects.
@@ -64,7 +64,7 @@ impl LineUse {
 }
 
 struct Profile<'a> {
-    scope: &'a Scope,
+    scope: &'a PageScope,
     /// Threads that used the line, a bit each, and [`WRITTEN`].
     lines: Rows<u64>,
     /// Latest lines by thread and object.
@@ -76,7 +76,7 @@ struct Profile<'a> {
     marks: usize,
 }
 
-impl Sink for Profile<'_> {
+impl StepSink for Profile<'_> {
     #[inline]
     fn access(&mut self, thread: ThreadId, _: Ticks, line: LineNo, write: bool) -> bool {
         let scope = self.scope;
@@ -131,7 +131,7 @@ pub fn read(
     mut order: Order<LogReader>,
     machine: &Topology,
     binding: &[CpuId],
-    scope: &Scope,
+    scope: &PageScope,
     mut go_on: impl FnMut() -> bool,
 ) -> Option<Vec<LineUse>> {
     let mut profile = Profile {

@@ -9,7 +9,7 @@ pub const INTERLEAVED: &str = "round-robin";
 
 /// What stands behind numactl.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Behind {
+pub struct NumactlCommand {
     /// All pages are dealt to all nodes.
     pub interleaved: bool,
     /// The program and its arguments.
@@ -25,13 +25,13 @@ pub fn is(program: &OsString) -> bool {
 ///
 /// # Errors
 /// An option that a simulation has no answer for, or no program.
-pub fn parse(args: &[OsString]) -> Result<Behind, String> {
+pub fn parse(args: &[OsString]) -> Result<NumactlCommand, String> {
     let mut interleaved = false;
     let mut rest = args.iter();
     while let Some(word) = rest.clone().next() {
         let text = word.to_string_lossy();
         if !text.starts_with('-') {
-            return Ok(Behind { interleaved, words: rest.cloned().collect() });
+            return Ok(NumactlCommand { interleaved, words: rest.cloned().collect() });
         }
         rest.next();
         let nodes = match text.as_ref() {
@@ -60,7 +60,7 @@ mod tests {
 
     fn of(line: &str) -> Result<(bool, String), String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let joined = |b: Behind| {
+        let joined = |b: NumactlCommand| {
             let words: Vec<String> = b.words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
             (b.interleaved, words.join(" "))
         };

@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use homenode_dataset::tables::{Interval, Object, RegionNo};
-use homenode_dataset::{Dataset, Kind};
+use homenode_dataset::{Dataset, RecordingKind};
 use homenode_report::time::Timeline;
-use homenode_report::{Amount, Report};
+use homenode_report::{Amount, RecordingReport};
 
 use crate::against::Explained;
 use crate::explanation::{
-    Evidence, EvidenceKind, Explanation, Finding, Fix, Place, Reason, ReasonKind, SCHEMA, Use, Variable,
+    Evidence, EvidenceKind, Explanation, Finding, FindingObject, Fix, NoFindingReason, Place, ReasonKind,
+    SCHEMA, Use,
 };
 use crate::group::groups;
 use crate::pattern::Diagnosis;
@@ -91,7 +92,7 @@ pub(crate) fn finding(usage: &Usage, members: &[&ObjectUse], found: &Diagnosis, 
         ..a
     });
     Finding {
-        variables: members.iter().map(|m| Variable::from(&m.object)).collect(),
+        variables: members.iter().map(|m| FindingObject::from(&m.object)).collect(),
         pattern: found.pattern,
         touched: found.touched.clone(),
         touched_by: found.touched_by,
@@ -140,8 +141,8 @@ pub fn explain_watched(
     let warnings = warnings(&usage, &missing);
     let no_finding = findings.is_empty().then(|| reason(&usage));
     let (kind, how) = match meta.kind {
-        Kind::Simulated => (EvidenceKind::Simulation, "a simulation"),
-        Kind::Lab => (EvidenceKind::Live, "a run in the lab"),
+        RecordingKind::Simulated => (EvidenceKind::Simulation, "a simulation"),
+        RecordingKind::Lab => (EvidenceKind::Live, "a run in the lab"),
         _ => (EvidenceKind::Live, "a live run"),
     };
     let text = format!("{how}, no trace (effects unknown)");
@@ -173,7 +174,7 @@ pub fn explain_watched(
 
 /// The same with the numbers of all variables.
 pub fn explained(set: &Dataset, most: usize, command: &str) -> Explained {
-    Explained { explanation: explain(set, most, command), report: Report::of(set) }
+    Explained { explanation: explain(set, most, command), report: RecordingReport::of(set) }
 }
 
 /// The time of the intervals that count, and of all.
@@ -208,8 +209,8 @@ fn warnings(usage: &Usage, missing: &[String]) -> Vec<Warning> {
     all
 }
 
-fn reason(usage: &Usage) -> Reason {
-    let reason = |kind, text: &str| Reason { kind, text: text.to_owned() };
+fn reason(usage: &Usage) -> NoFindingReason {
+    let reason = |kind, text: &str| NoFindingReason { kind, text: text.to_owned() };
     if usage.accesses.seen() == 0 {
         return reason(ReasonKind::NothingRecorded, "no accesses were seen");
     }

@@ -1,6 +1,6 @@
 //! From a fault to fixes, in the source's words. The first fix is the one that the fault asks for.
 
-use homenode_schemes::padding::Advice;
+use homenode_schemes::padding::PaddingAdvice;
 use serde::Serialize;
 
 use crate::explanation::Place;
@@ -75,12 +75,12 @@ impl FixKind {
 
 /// How a fix is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum FixSimulation {
     /// Each page of the variables where its users wait least for it.
     Best,
     /// The pages of the variables in turns.
     Deal,
-    /// As [`How::Best`], and without the copies that a container makes when it grows.
+    /// As [`FixSimulation::Best`], and without the copies that a container makes when it grows.
     WithoutCopies,
     /// All pages where they are touched first.
     FirstTouch,
@@ -90,7 +90,7 @@ pub enum How {
     Padded,
     /// The pages of each variable by one distribution.
     Distribute,
-    /// Each thread goes through a block of its own in order; else as [`How::Bound`].
+    /// Each thread goes through a block of its own in order; else as [`FixSimulation::Bound`].
     InOrder,
     /// Every access is local: the fix saves at most that.
     Bound,
@@ -106,7 +106,7 @@ pub struct Remedy {
     /// The line that changes.
     pub at: Option<Place>,
     /// How it is simulated.
-    pub how: How,
+    pub how: FixSimulation,
 }
 
 /// The language of a source file, by its name.
@@ -139,7 +139,7 @@ impl Language {
 
 /// What the fixes of a finding are about.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct FixSubject<'a> {
     /// The name of the first variable.
     pub name: &'a str,
     /// Where it is allocated.
@@ -164,51 +164,99 @@ fn place(place: &Place) -> String {
 }
 
 /// Padding for an array whose pages hold parts of several nodes.
-pub fn padded(advice: &Advice, allocated: &Place) -> Remedy {
+pub fn padded(advice: &PaddingAdvice, allocated: &Place) -> Remedy {
     Remedy {
         kind: FixKind::SeparatePages,
         text: format!("{}, and let each thread touch its part first: {}", advice.change(), advice.evidence()),
         at: Some(allocated.clone()).filter(|p| !p.is_unknown()),
-        how: How::Padded,
+        how: FixSimulation::Padded,
     }
 }
 
 /// The fixes of a fault.
-pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
-    let Subject { name, allocated, used, grows, regions, page } = *subject;
-    let (touched, at) = (place(&found.touched), Some(found.touched.clone()).filter(|p| !p.is_unknown()));
-    let language = Language::of(&found.touched);
-    let pragma = language.parallel_loop();
-    // A live run does not always tell which code touched a page first.
-    let first_loop = match at {
-        Some(_) => format!("the loop around {touched}"),
-        None => format!("the loop that first touches {name}"),
-    };
-    let first_fill = match at {
-        Some(_) => touched.clone(),
-        None => "one thread".to_owned(),
-    };
-    let used_at = used.map(place);
-    let user = used_at.as_deref().unwrap_or("the loop that uses it");
-    let fix = |kind, text: String, at: Option<Place>, how| Remedy { kind, text, at, how };
-    // A container that touches its memory when it is made or resized.
-    let container = !found.touched.is_unknown() && found.touched == *allocated && language == Language::Cxx;
-    // Python has no directive: the threads that use an array have to touch it first themselves.
-    if Language::of(allocated) == Language::Python
-        && matches!(
-            found.pattern,
+pub fn remedies(found: &Diagnosis, subject: &FixSubject<'_>) -> Vec<Remedy> {
+    let fault = Fault::new(found, subject);
+    if let Some(fix) = fault.for_python() {
+        return vec![fix];
+    }
+    let first = fault.for_container().unwrap_or_else(|| fault.for_pattern());
+    // The same placement by a call: without another loop, for a program that links homenode.
+    let call = fault.call(first.how);
+    let mut all = vec![first];
+    all.extend(fault.copies());
+    all.extend(call);
+    all
+}
+
+/// A fault in the words of its fixes.
+struct Fault<'a> {
+    found: &'a Diagnosis,
+    subject: &'a FixSubject<'a>,
+    /// The place of the first touch.
+    touched: String,
+    /// The line of the first touch, if it is known.
+    at: Option<Place>,
+    language: Language,
+    /// The directive that makes a loop parallel.
+    pragma: &'static str,
+    /// The loop that uses the variable.
+    user: String,
+}
+
+impl<'a> Fault<'a> {
+    fn new(found: &'a Diagnosis, subject: &'a FixSubject<'a>) -> Self {
+        let language = Language::of(&found.touched);
+        Self {
+            found,
+            subject,
+            touched: place(&found.touched),
+            at: Some(found.touched.clone()).filter(|p| !p.is_unknown()),
+            language,
+            pragma: language.parallel_loop(),
+            user: subject.used.map_or_else(|| "the loop that uses it".to_owned(), place),
+        }
+    }
+
+    fn fix(&self, kind: FixKind, text: String, at: Option<&Place>, how: FixSimulation) -> Remedy {
+        Remedy { kind, text, at: at.cloned(), how }
+    }
+
+    /// The loop that touches the variable first. A live run does not always tell which code that
+    /// is.
+    fn first_loop(&self) -> String {
+        match self.at {
+            Some(_) => format!("the loop around {}", self.touched),
+            None => format!("the loop that first touches {}", self.subject.name),
+        }
+    }
+
+    /// Python has no directive: the threads that use an array have to touch it first themselves.
+    fn for_python(&self) -> Option<Remedy> {
+        let is_first_touch = matches!(
+            self.found.pattern,
             Pattern::SerialFirstTouch
                 | Pattern::FilledByOneThread
                 | Pattern::WrongSchedule
                 | Pattern::SharedPages
-        )
-    {
-        let text =
-            format!("make {name} with numpy.empty, then let each worker thread set its own part of it first");
-        return vec![fix(FixKind::ParallelFirstTouch, text, at, How::Best)];
+        );
+        (is_first_touch && Language::of(self.subject.allocated) == Language::Python).then(|| {
+            let text = format!(
+                "make {} with numpy.empty, then let each worker thread set its own part of it first",
+                self.subject.name
+            );
+            self.fix(FixKind::ParallelFirstTouch, text, self.at.as_ref(), FixSimulation::Best)
+        })
     }
-    let first = match found.pattern {
-        Pattern::SerialFirstTouch | Pattern::FilledByOneThread if container => {
+
+    /// A container of C++ that touches its memory when it is made or resized.
+    fn for_container(&self) -> Option<Remedy> {
+        let (found, FixSubject { name, grows, .. }) = (self.found, *self.subject);
+        let is_container = !found.touched.is_unknown()
+            && found.touched == *self.subject.allocated
+            && self.language == Language::Cxx
+            && matches!(found.pattern, Pattern::SerialFirstTouch | Pattern::FilledByOneThread);
+        is_container.then(|| {
+            let (touched, pragma) = (&self.touched, self.pragma);
             let first = match grows {
                 true => {
                     format!("{touched} sets and copies elements: give {name} its final size at first, and")
@@ -217,85 +265,113 @@ pub fn remedies(found: &Diagnosis, subject: &Subject<'_>) -> Vec<Remedy> {
             };
             let text =
                 format!("{first} an allocator whose construct() does nothing, then set them with {pragma}");
-            fix(FixKind::ParallelFirstTouch, text, at, if grows { How::WithoutCopies } else { How::Best })
-        }
-        Pattern::SerialFirstTouch => {
-            let text = if !regions {
-                format!("let each thread set its own part of {name} first, in place of {first_loop}")
-            } else if found.in_turns {
-                format!("make {first_loop} parallel, with the schedule of {user}")
-            } else {
-                format!("{pragma} on {first_loop}")
-            };
-            fix(FixKind::ParallelFirstTouch, text, at, How::Best)
-        }
-        Pattern::FilledByOneThread => {
-            let text = match regions {
-                true => {
-                    format!("before {first_fill} fills it, set {name} once with {pragma}, as {user} reads it")
-                }
-                false => format!(
-                    "before {first_fill} fills it, let each thread set once the part of {name} that it reads"
-                ),
-            };
-            fix(FixKind::ParallelFirstTouch, text, at, How::Best)
-        }
-        Pattern::WrongSchedule => {
-            let text = match &at {
-                Some(_) => format!("give the loops at {touched} and {user} the same schedule over {name}"),
-                None => format!("give {first_loop} the schedule of {user}"),
-            };
-            fix(FixKind::MatchSchedule, text, at, How::Best)
-        }
-        Pattern::RegionsDisagree => {
-            let text = format!("give all loops over {name} the same schedule as {user}");
-            fix(FixKind::MatchSchedule, text, used.cloned(), How::Best)
-        }
-        Pattern::Misplaced => {
-            let text = "leave out numactl --interleave or --membind: the threads that use the pages touch them first";
-            fix(FixKind::FirstTouch, text.into(), None, How::FirstTouch)
-        }
-        Pattern::PhaseChange => {
-            let text = format!(
-                "call hn_next_touch on {name} where its users change, or homenode run --policy next-touch=region"
-            );
-            fix(FixKind::NextTouch, text, used.cloned(), How::Follow)
-        }
-        Pattern::Transposed => {
-            let text = format!("swap the loops at {user}: let each thread go through whole rows of {name}");
-            fix(FixKind::InterchangeLoops, text, used.cloned(), How::InOrder)
-        }
-        Pattern::PageFalseSharing => {
-            let text = format!(
-                "give each thread pages of its own in {name}: thread first in the index, or parts of {page} bytes"
-            );
-            fix(FixKind::SeparatePages, text, Some(allocated.clone()).filter(|p| !p.is_unknown()), How::Bound)
-        }
-        Pattern::ContestedTable | Pattern::Communication | Pattern::SharedPages => {
-            let text = format!("deal the pages of {name} to all nodes: numactl --interleave=all, or mbind");
-            fix(FixKind::Interleave, text, at, How::Deal)
-        }
-    };
-    let mut all = vec![first];
-    if found.pattern == Pattern::ContestedTable {
-        let text = format!("keep a copy of {name} on each node: all threads only read it");
-        all.push(fix(FixKind::Replicate, text, None, How::Bound));
+            let how = if grows { FixSimulation::WithoutCopies } else { FixSimulation::Best };
+            self.fix(FixKind::ParallelFirstTouch, text, self.at.as_ref(), how)
+        })
     }
-    // The same placement by a call: without another loop, for a program that links homenode.
-    let how = all[0].how;
-    let call = match how {
-        How::Best if found.pattern != Pattern::RegionsDisagree => {
-            Some(format!("hn_place each thread's part of {name} on the thread's node"))
+
+    /// The fix of the fault's pattern.
+    fn for_pattern(&self) -> Remedy {
+        let FixSubject { name, page, used, .. } = *self.subject;
+        let (user, at) = (&self.user, self.at.as_ref());
+        match self.found.pattern {
+            Pattern::SerialFirstTouch => self.serial_first_touch(),
+            Pattern::FilledByOneThread => self.filled_by_one_thread(),
+            Pattern::WrongSchedule => {
+                let text = match at {
+                    Some(_) => {
+                        format!("give the loops at {} and {user} the same schedule over {name}", self.touched)
+                    }
+                    None => format!("give {} the schedule of {user}", self.first_loop()),
+                };
+                self.fix(FixKind::MatchSchedule, text, at, FixSimulation::Best)
+            }
+            Pattern::RegionsDisagree => {
+                let text = format!("give all loops over {name} the same schedule as {user}");
+                self.fix(FixKind::MatchSchedule, text, used, FixSimulation::Best)
+            }
+            Pattern::Misplaced => {
+                let text = "leave out numactl --interleave or --membind: the threads that use the pages touch them first";
+                self.fix(FixKind::FirstTouch, text.into(), None, FixSimulation::FirstTouch)
+            }
+            Pattern::PhaseChange => {
+                let text = format!(
+                    "call hn_next_touch on {name} where its users change, or homenode run --policy next-touch=region"
+                );
+                self.fix(FixKind::NextTouch, text, used, FixSimulation::Follow)
+            }
+            Pattern::Transposed => {
+                let text =
+                    format!("swap the loops at {user}: let each thread go through whole rows of {name}");
+                self.fix(FixKind::InterchangeLoops, text, used, FixSimulation::InOrder)
+            }
+            Pattern::PageFalseSharing => {
+                let text = format!(
+                    "give each thread pages of its own in {name}: thread first in the index, or parts of {page} bytes"
+                );
+                let allocated = Some(self.subject.allocated).filter(|p| !p.is_unknown());
+                self.fix(FixKind::SeparatePages, text, allocated, FixSimulation::Bound)
+            }
+            Pattern::ContestedTable | Pattern::Communication | Pattern::SharedPages => {
+                let text =
+                    format!("deal the pages of {name} to all nodes: numactl --interleave=all, or mbind");
+                self.fix(FixKind::Interleave, text, at, FixSimulation::Deal)
+            }
         }
-        How::Deal => Some(format!("hn_place the pages of {name} on all nodes in turns")),
-        _ => None,
-    };
-    if let Some(call) = call.filter(|_| language != Language::Python) {
-        let at = Some(found.touched.clone()).filter(|p| !p.is_unknown());
-        let before = at.as_ref().map_or_else(|| "its first touch".to_owned(), |_| touched.clone());
-        all.push(fix(FixKind::HnPlace, format!("{call}, before {before}"), at, how));
     }
-    all
+
+    fn serial_first_touch(&self) -> Remedy {
+        let first_loop = self.first_loop();
+        let text = if !self.subject.regions {
+            format!(
+                "let each thread set its own part of {} first, in place of {first_loop}",
+                self.subject.name
+            )
+        } else if self.found.in_turns {
+            format!("make {first_loop} parallel, with the schedule of {}", self.user)
+        } else {
+            format!("{} on {first_loop}", self.pragma)
+        };
+        self.fix(FixKind::ParallelFirstTouch, text, self.at.as_ref(), FixSimulation::Best)
+    }
+
+    fn filled_by_one_thread(&self) -> Remedy {
+        let (name, pragma, user) = (self.subject.name, self.pragma, &self.user);
+        let filler = if self.at.is_some() { &self.touched } else { "one thread" };
+        let text = match self.subject.regions {
+            true => {
+                format!("before {filler} fills it, set {name} once with {pragma}, as {user} reads it")
+            }
+            false => {
+                format!("before {filler} fills it, let each thread set once the part of {name} that it reads")
+            }
+        };
+        self.fix(FixKind::ParallelFirstTouch, text, self.at.as_ref(), FixSimulation::Best)
+    }
+
+    /// Copies of a table that all threads read.
+    fn copies(&self) -> Option<Remedy> {
+        (self.found.pattern == Pattern::ContestedTable).then(|| {
+            let text = format!("keep a copy of {} on each node: all threads only read it", self.subject.name);
+            self.fix(FixKind::Replicate, text, None, FixSimulation::Bound)
+        })
+    }
+
+    /// The call that places pages as a first fix does that is simulated like `how`; `None` if there
+    /// is no such call.
+    fn call(&self, how: FixSimulation) -> Option<Remedy> {
+        let name = self.subject.name;
+        let call = match how {
+            FixSimulation::Best if self.found.pattern != Pattern::RegionsDisagree => {
+                format!("hn_place each thread's part of {name} on the thread's node")
+            }
+            FixSimulation::Deal => format!("hn_place the pages of {name} on all nodes in turns"),
+            _ => return None,
+        };
+        let before = if self.at.is_some() { &self.touched } else { "its first touch" };
+        (self.language != Language::Python)
+            .then(|| self.fix(FixKind::HnPlace, format!("{call}, before {before}"), self.at.as_ref(), how))
+    }
 }
 
 /// The call of `hn_distribute` for a variable; `None`: its language has no such call. `how` is the
@@ -307,7 +383,7 @@ pub fn distribute(found: &Diagnosis, name: &str, how: &str) -> Option<Remedy> {
     }
     let before = at.as_ref().map_or_else(|| "its first touch".to_owned(), place);
     let text = format!("hn_distribute {name} {how}, before {before}");
-    Some(Remedy { kind: FixKind::HnDistribute, text, at, how: How::Distribute })
+    Some(Remedy { kind: FixKind::HnDistribute, text, at, how: FixSimulation::Distribute })
 }
 
 #[cfg(test)]
@@ -319,7 +395,8 @@ mod tests {
         let elsewhere = Place::default();
         let found = Diagnosis { pattern, touched: touched.clone(), touched_by: 1, in_turns: false };
         let allocated = if allocated { &touched } else { &elsewhere };
-        let subject = Subject { name: "u", allocated, used: None, grows: false, regions: true, page: 4096 };
+        let subject =
+            FixSubject { name: "u", allocated, used: None, grows: false, regions: true, page: 4096 };
         remedies(&found, &subject)[0].text.clone()
     }
 
@@ -341,8 +418,14 @@ mod tests {
     #[test]
     fn a_program_without_regions_is_told_of_its_threads() {
         let touched = Place { file: Some("/src/a.c".into()), line: Some(7), function: None };
-        let subject =
-            Subject { name: "u", allocated: &touched, used: None, grows: false, regions: false, page: 4096 };
+        let subject = FixSubject {
+            name: "u",
+            allocated: &touched,
+            used: None,
+            grows: false,
+            regions: false,
+            page: 4096,
+        };
         for pattern in [Pattern::SerialFirstTouch, Pattern::FilledByOneThread] {
             let found = Diagnosis { pattern, touched: touched.clone(), touched_by: 1, in_turns: false };
             let text = &remedies(&found, &subject)[0].text;
@@ -353,15 +436,23 @@ mod tests {
     #[test]
     fn a_call_is_offered_where_it_places_pages_as_the_first_fix_does() {
         let touched = Place { file: Some("/src/a.c".into()), line: Some(7), function: None };
-        let subject =
-            Subject { name: "u", allocated: &touched, used: None, grows: false, regions: true, page: 4096 };
+        let subject = FixSubject {
+            name: "u",
+            allocated: &touched,
+            used: None,
+            grows: false,
+            regions: true,
+            page: 4096,
+        };
         let fixes = |pattern| {
             let found = Diagnosis { pattern, touched: touched.clone(), touched_by: 1, in_turns: false };
             remedies(&found, &subject)
         };
         // The names that a program can call.
         let header = include_str!("../../../include/homenode.h");
-        for (pattern, how) in [(Pattern::SerialFirstTouch, How::Best), (Pattern::ContestedTable, How::Deal)] {
+        for (pattern, how) in
+            [(Pattern::SerialFirstTouch, FixSimulation::Best), (Pattern::ContestedTable, FixSimulation::Deal)]
+        {
             let all = fixes(pattern);
             let call = all.iter().find(|r| r.kind == FixKind::HnPlace).unwrap();
             assert_eq!(call.how, how);

@@ -15,7 +15,7 @@ use homenode_error::{Error, Result};
 use homenode_log::file::LogReader;
 use homenode_model::{CpuId, LineNo, Rows, ThreadId, Ticks, Topology};
 use homenode_order::step::{Mark, Sync};
-use homenode_order::{Order, Sink};
+use homenode_order::{Order, StepSink};
 use homenode_schemes::Pass;
 use homenode_sim::run::{Job, Results};
 
@@ -96,7 +96,7 @@ impl Counts {
     }
 }
 
-impl Sink for Counts {
+impl StepSink for Counts {
     #[inline]
     fn access(&mut self, thread: ThreadId, _: Ticks, line: LineNo, _: bool) -> bool {
         let Some(node) = self.nodes.get(thread.index()).copied().filter(|_| self.marks > 0) else {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use homenode_dataset::tables::{
     Access, FirstTouch, IntervalNo, Object, ObjectKind, Region, RegionNo, ThreadStay,
 };
-use homenode_dataset::{Dataset, Tally};
+use homenode_dataset::{Dataset, SeenCount};
 use homenode_model::{AccessKind, NodeId, ObjectId, ThreadId};
 use homenode_report::Amount;
 use homenode_report::blocks::pages;
@@ -222,7 +222,7 @@ pub struct Usage {
 /// Rows of accesses between two questions whether to go on.
 const OFTEN: u64 = 1 << 16;
 
-fn units(tally: Tally) -> u64 {
+fn units(tally: SeenCount) -> u64 {
     tally.count().map_or(tally.seen(), |c| c.parts().0)
 }
 

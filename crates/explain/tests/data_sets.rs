@@ -5,7 +5,9 @@ use homenode_dataset::tables::{
     Access, FirstTouch, Interval, IntervalNo, Node, Object, ObjectKind, Region, RegionKind, RegionNo,
     ThreadStay,
 };
-use homenode_dataset::{Basis, Dataset, Ended, Kind, Memory, Meta, Sink as _, Tally};
+use homenode_dataset::{
+    Basis, Dataset, DatasetMeta, Ended, MemoryDataset, RecordingKind, RowSink as _, SeenCount,
+};
 use homenode_explain::explanation::{Explanation, ReasonKind};
 use homenode_explain::observed;
 use homenode_explain::pattern::Pattern;
@@ -16,7 +18,7 @@ use homenode_model::{AccessKind, Bytes, NodeId, Ns, ObjectId, ThreadId};
 const PAGES: u64 = 64;
 
 struct Recording {
-    memory: Memory,
+    memory: MemoryDataset,
     basis: Basis,
 }
 
@@ -28,7 +30,7 @@ impl Recording {
 
     /// The same with an array of `pages` pages.
     fn of_pages(basis: Basis, pages: u64) -> Self {
-        let mut memory = Memory::default();
+        let mut memory = MemoryDataset::default();
         for node in [0, 1] {
             memory.push(&Node { node: NodeId(node), memory_bytes: Some(Bytes::gib(1)), cpus: 4 }).unwrap();
         }
@@ -114,7 +116,7 @@ impl Recording {
             node: NodeId(node),
             home: NodeId(home),
             kind: Some(AccessKind::Read),
-            tally: Tally::new(count, self.basis),
+            tally: SeenCount::new(count, self.basis),
         };
         self.memory.push(&access).unwrap();
     }
@@ -124,7 +126,8 @@ impl Recording {
     }
 
     fn explain_ended(self, ended: Option<Ended>) -> Explanation {
-        let meta = Meta { ended, ..Meta::new(Kind::Live, self.basis, vec!["./heat".into()]) };
+        let meta =
+            DatasetMeta { ended, ..DatasetMeta::new(RecordingKind::Live, self.basis, vec!["./heat".into()]) };
         observed::explain(&Dataset::of_memory(meta, self.memory), 5, "./heat")
     }
 }
@@ -161,7 +164,7 @@ fn a_recording_of_many_pages_takes_neighbours_together_and_says_so() {
         for page in 0..pages {
             recording.used(page, 1, u16::from(far(page)), 0, 1);
         }
-        let meta = Meta::new(Kind::Live, recording.basis, vec!["./heat".into()]);
+        let meta = DatasetMeta::new(RecordingKind::Live, recording.basis, vec!["./heat".into()]);
         Dataset::of_memory(meta, recording.memory)
     };
     let set = recording(|page| page >= 150_000);

@@ -15,10 +15,10 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use homenode_dataset::column::Values;
-use homenode_dataset::synthetic::Spec;
+use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_dataset::tables::{ALL, Object};
-use homenode_dataset::{Dataset, Writer};
-use homenode_export::{Options, export};
+use homenode_dataset::{Dataset, DatasetWriter};
+use homenode_export::{ExportOptions, export};
 use homenode_model::Bytes;
 
 /// CPU time of this thread in seconds.
@@ -65,7 +65,8 @@ fn step(name: &str, set: &Path, out: &Path) -> Result<Step, String> {
             (rows, cpu() - begin)
         }
         _ => {
-            let done = export(&set, out, Options::default(), &mut |_| true).map_err(|e| e.to_string())?;
+            let done =
+                export(&set, out, ExportOptions::default(), &mut |_| true).map_err(|e| e.to_string())?;
             (done.tables.iter().map(|t| t.written.rows).sum(), cpu() - begin)
         }
     };
@@ -98,8 +99,8 @@ fn all(folder: &Path) -> Result<(), String> {
         Some(set) => PathBuf::from(set),
         None => {
             let set = folder.join("set");
-            let spec = Spec::of_size(Bytes::mib(128));
-            let mut writer = Writer::create(&set, spec.meta()).map_err(|e| e.to_string())?;
+            let spec = SyntheticSpec::of_size(Bytes::mib(128));
+            let mut writer = DatasetWriter::create(&set, spec.meta()).map_err(|e| e.to_string())?;
             let begin = cpu();
             let ended = spec.fill(&mut writer, &mut |_, _| true).map_err(|e| e.to_string())?;
             writer.finish(ended).map_err(|e| e.to_string())?;

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 use homenode_dataset::column::Chunk;
 use homenode_dataset::meta::{MetaRow, VERSION};
-use homenode_dataset::schema::Table as _;
+use homenode_dataset::schema::TableRow as _;
 use homenode_dataset::tables::{self, TableInfo};
 use homenode_dataset::{Dataset, Missing};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::error::ExportError;
-use crate::parquet::{FileWriter, Written};
+use crate::parquet::{FileWriter, WrittenFile};
 use crate::partition;
 
 /// The file by which an export is known. Readers of partitions pass over it.
@@ -28,7 +28,7 @@ const PART: &str = "part-0.parquet";
 
 /// How to export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct ExportOptions {
     /// Replace an export that is there.
     pub force: bool,
 }
@@ -41,7 +41,7 @@ pub struct ExportedTable {
     /// Files: one a member.
     pub files: u64,
     /// What all files hold together.
-    pub written: Written,
+    pub written: WrittenFile,
 }
 
 /// What was exported.
@@ -96,7 +96,7 @@ fn beside(out: &Path, what: &str) -> Result<PathBuf, ExportError> {
 pub fn export(
     set: &Dataset,
     out: &Path,
-    options: Options,
+    options: ExportOptions,
     more: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Exported, ExportError> {
     let replaces = match fs::symlink_metadata(out) {
@@ -195,7 +195,7 @@ fn write(set: &Dataset, out: &Path, more: &mut dyn FnMut(u64) -> bool) -> Result
     let mut all = Vec::new();
     let mut missing = set.missing();
     for info in tables::ALL {
-        let mut table = ExportedTable { name: info.name, files: 0, written: Written::default() };
+        let mut table = ExportedTable { name: info.name, files: 0, written: WrittenFile::default() };
         for member in &members {
             let written = write_table(member, info, out, more)?;
             table.files += 1;
@@ -206,7 +206,7 @@ fn write(set: &Dataset, out: &Path, more: &mut dyn FnMut(u64) -> bool) -> Result
         all.push(table);
     }
     // Only now is it known what each member lacks.
-    let mut table = ExportedTable { name: tables::META.name, files: 0, written: Written::default() };
+    let mut table = ExportedTable { name: tables::META.name, files: 0, written: WrittenFile::default() };
     for member in &members {
         let lacks = member.missing();
         let mut chunk = MetaRow::chunk();
@@ -249,7 +249,7 @@ fn write_table(
     info: &TableInfo,
     out: &Path,
     more: &mut dyn FnMut(u64) -> bool,
-) -> Result<Written, ExportError> {
+) -> Result<WrittenFile, ExportError> {
     let mut chunks = set.checked_chunks(info);
     let mut told = 0;
     let size = set.size_of(info.name);
@@ -293,7 +293,7 @@ fn write_chunks(
     info: &TableInfo,
     out: &Path,
     chunks: impl Iterator<Item = Chunk>,
-) -> Result<Written, ExportError> {
+) -> Result<WrittenFile, ExportError> {
     let folder = out.join(info.name).join(partition::of(set.meta()));
     make_folder(&folder)?;
     let path = folder.join(PART);

@@ -26,4 +26,4 @@ pub mod partition;
 pub mod perfetto;
 
 pub use error::ExportError;
-pub use export::{Exported, Options, export};
+pub use export::{ExportOptions, Exported, export};

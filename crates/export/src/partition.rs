@@ -3,7 +3,7 @@
 //! A value may come from a stranger's recording. Everything but letters, digits, `-`, `_` and `.`
 //! is written as `%XX`, as Hive does and as DuckDB and Polars read it.
 
-use homenode_dataset::Meta;
+use homenode_dataset::DatasetMeta;
 
 /// What a recording is where it does not say its host.
 const NO_HOST: &str = "local";
@@ -27,7 +27,7 @@ fn escaped(value: &str) -> String {
 }
 
 /// The partition of a recording, relative to its table: `host=n1/job=17/rank=3`.
-pub fn of(meta: &Meta) -> String {
+pub fn of(meta: &DatasetMeta) -> String {
     let or = |value: &Option<String>, none: &str| {
         escaped(value.as_deref().filter(|v| !v.is_empty()).unwrap_or(none))
     };
@@ -44,10 +44,10 @@ pub(crate) fn is(name: &str, key: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_dataset::{Basis, Kind};
+    use homenode_dataset::{Basis, RecordingKind};
 
-    fn meta(host: Option<&str>, job: Option<&str>, rank: Option<u32>) -> Meta {
-        let mut meta = Meta::new(Kind::Run, Basis::Exact, vec![]);
+    fn meta(host: Option<&str>, job: Option<&str>, rank: Option<u32>) -> DatasetMeta {
+        let mut meta = DatasetMeta::new(RecordingKind::Run, Basis::Exact, vec![]);
         (meta.host, meta.job, meta.rank) = (host.map(Into::into), job.map(Into::into), rank);
         meta
     }

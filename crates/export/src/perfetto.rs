@@ -11,7 +11,7 @@
 //!
 //! Times are microseconds since the start of the program, with three decimals: nanoseconds. Memory
 //! grows with intervals and nodes, both bounded, and not with rows. What is left out stands in
-//! `otherData` of the file and in [`Written`].
+//! `otherData` of the file and in [`WrittenTrace`].
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -40,7 +40,7 @@ const REGIONS: u64 = 100_000;
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenTrace {
     /// Events of the trace.
     pub events: u64,
     /// What was left out or added up, a sentence each.
@@ -141,8 +141,12 @@ struct Node {
 ///
 /// # Errors
 /// What the system said.
-pub fn write(set: &Dataset, to: &mut impl Write, more: &mut dyn FnMut(u64) -> bool) -> io::Result<Written> {
-    let mut written = Written::default();
+pub fn write(
+    set: &Dataset,
+    to: &mut impl Write,
+    more: &mut dyn FnMut(u64) -> bool,
+) -> io::Result<WrittenTrace> {
+    let mut written = WrittenTrace::default();
     let points = Points::of(set);
     if points.each > 1 {
         written.coarsened.push(format!("a point of a counter is {} intervals", points.each));
@@ -190,7 +194,7 @@ fn regions(
     set: &Dataset,
     points: &Points,
     out: &mut Out<'_, impl Write>,
-    written: &mut Written,
+    written: &mut WrittenTrace,
 ) -> io::Result<()> {
     let mut names: BTreeMap<RegionNo, String> = BTreeMap::new();
     for r in set.rows::<Region>().take(MOST_EVENTS as usize) {
@@ -219,7 +223,7 @@ fn regions(
     Ok(())
 }
 
-fn moves(set: &Dataset, out: &mut Out<'_, impl Write>, written: &mut Written) -> io::Result<()> {
+fn moves(set: &Dataset, out: &mut Out<'_, impl Write>, written: &mut WrittenTrace) -> io::Result<()> {
     let names: BTreeMap<ObjectId, String> =
         set.rows::<Object>().take(MOST_EVENTS as usize).map(|o| (o.object, o.name)).collect();
     let (mut rows, mut named) = (0_u64, Vec::new());
@@ -255,7 +259,7 @@ fn counters(
     set: &Dataset,
     points: &Points,
     out: &mut Out<'_, impl Write>,
-    written: &mut Written,
+    written: &mut WrittenTrace,
     more: &mut dyn FnMut(u64) -> bool,
 ) -> io::Result<()> {
     let count = points.count();

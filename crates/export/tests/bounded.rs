@@ -14,10 +14,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use homenode_dataset::column::Kind;
+use homenode_dataset::column::ColumnKind;
 use homenode_dataset::tables::{ALL, Object, TableInfo};
-use homenode_dataset::{Dataset, DatasetError, Sink as _, Writer};
-use homenode_export::{Options, export};
+use homenode_dataset::{Dataset, DatasetError, DatasetWriter, RowSink as _};
+use homenode_export::{ExportOptions, export};
 use support::{Temporary, on_disk, spec};
 
 /// Most memory that opening, reading and exporting may take, in MiB.
@@ -47,7 +47,7 @@ fn read_and_export(set: &Path, folder: &Temporary) -> Result<(u64, Vec<String>),
     let begin = Instant::now();
     let set = Dataset::open(set)?;
     let out = folder.join("out");
-    let done = export(&set, &out, Options::default(), &mut |_| true).unwrap();
+    let done = export(&set, &out, ExportOptions::default(), &mut |_| true).unwrap();
     fs::remove_dir_all(&out).unwrap();
     let took = begin.elapsed();
     assert!(took < Duration::from_secs(120), "{took:?}");
@@ -60,18 +60,18 @@ fn read_and_export(set: &Path, folder: &Temporary) -> Result<(u64, Vec<String>),
 }
 
 /// A column of this kind with nothing in it.
-fn empty(kind: Kind, rows: usize) -> Vec<u8> {
+fn empty(kind: ColumnKind, rows: usize) -> Vec<u8> {
     match kind {
-        Kind::Int | Kind::Flag => [&[0, 0][..], &vec![0; rows]].concat(),
-        Kind::Word(words) => {
+        ColumnKind::Int | ColumnKind::Flag => [&[0, 0][..], &vec![0; rows]].concat(),
+        ColumnKind::Word(words) => {
             let mut out = vec![1, 0, 1, words[0].len() as u8];
             out.extend_from_slice(words[0].as_bytes());
             out.resize(out.len() + rows, 0);
             out
         }
-        Kind::Text => [&[1, 0, 1, 0][..], &vec![0; rows]].concat(),
-        Kind::Ints => [&[2, 0][..], &vec![0; rows]].concat(),
-        Kind::Texts => [&[3, 0][..], &vec![0; rows], &[0]].concat(),
+        ColumnKind::Text => [&[1, 0, 1, 0][..], &vec![0; rows]].concat(),
+        ColumnKind::Ints => [&[2, 0][..], &vec![0; rows]].concat(),
+        ColumnKind::Texts => [&[3, 0][..], &vec![0; rows], &[0]].concat(),
     }
 }
 
@@ -108,12 +108,12 @@ fn bombs(info: &TableInfo, file: &[u8]) -> Vec<Vec<u8>> {
         let of = |n: usize| [&leb(n as u32)[..], &vec![0; n]].concat();
         all.push(match column.kind {
             // All rows absent, and the list of them goes on.
-            Kind::Int | Kind::Flag => one(column.name, 1, [&[0][..], &of(8 << 20)].concat()),
-            Kind::Word(_) => one(column.name, MANY, word.clone()),
+            ColumnKind::Int | ColumnKind::Flag => one(column.name, 1, [&[0][..], &of(8 << 20)].concat()),
+            ColumnKind::Word(_) => one(column.name, MANY, word.clone()),
             // Millions of words without a letter.
-            Kind::Text => one(column.name, 1, [&[1, 0][..], &of(8 << 20), &[0]].concat()),
-            Kind::Ints => one(column.name, 1, [&[2, 0][..], &of(8 << 20)].concat()),
-            Kind::Texts => one(column.name, 1, [&[3, 0][..], &of(8 << 20), &of(8 << 20)].concat()),
+            ColumnKind::Text => one(column.name, 1, [&[1, 0][..], &of(8 << 20), &[0]].concat()),
+            ColumnKind::Ints => one(column.name, 1, [&[2, 0][..], &of(8 << 20)].concat()),
+            ColumnKind::Texts => one(column.name, 1, [&[3, 0][..], &of(8 << 20), &of(8 << 20)].concat()),
         });
     }
     // A frame that claims 32 or 64 MiB and holds ten bytes.
@@ -275,7 +275,7 @@ fn hostile_data_sets_end_in_words_within_256_mib() {
 
     // Names of 10 MB, written by homenode itself.
     let named = folder.join("named");
-    let mut writer = Writer::create(&named, spec(1).meta()).unwrap();
+    let mut writer = DatasetWriter::create(&named, spec(1).meta()).unwrap();
     let object = Dataset::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dataset/v1"))
         .unwrap()
         .rows::<Object>()

@@ -5,32 +5,32 @@ mod support;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use homenode_dataset::column::{Chunk, Kind};
+use homenode_dataset::column::{Chunk, ColumnKind};
 use homenode_dataset::schema::ColumnInfo;
 use homenode_dataset::tables::{ALL, META, TableInfo};
 use homenode_dataset::{Dataset, Missing};
 use homenode_export::export::MARK;
 use homenode_export::parquet::FileWriter;
-use homenode_export::{ExportError, Options, export};
+use homenode_export::{ExportError, ExportOptions, export};
 use proptest::prelude::*;
 use support::parquet::{self, Cell};
 use support::{Temporary, in_memory, on_disk, part};
 
-const KEEP: Options = Options { force: false };
-const FORCE: Options = Options { force: true };
+const KEEP: ExportOptions = ExportOptions { force: false };
+const FORCE: ExportOptions = ExportOptions { force: true };
 
 /// The cells of a column as the data set has them.
-fn cells(chunk: &Chunk, at: usize, kind: Kind) -> Vec<Cell> {
+fn cells(chunk: &Chunk, at: usize, kind: ColumnKind) -> Vec<Cell> {
     let column = &chunk.columns[at];
     let int = |n: u64| Cell::Int(i64::try_from(n).unwrap_or(i64::MAX));
     (0..chunk.rows())
         .map(|row| match kind {
             _ if !column.has(row) => Cell::Null,
-            Kind::Flag => Cell::Flag(column.int(row) == Some(1)),
-            Kind::Int => int(column.int(row).unwrap()),
-            Kind::Word(_) | Kind::Text => Cell::Text(column.text(row).unwrap().into()),
-            Kind::Ints => Cell::List(column.ints(row).unwrap().iter().map(|n| int(*n)).collect()),
-            Kind::Texts => Cell::List(column.texts(row).unwrap().into_iter().map(Cell::Text).collect()),
+            ColumnKind::Flag => Cell::Flag(column.int(row) == Some(1)),
+            ColumnKind::Int => int(column.int(row).unwrap()),
+            ColumnKind::Word(_) | ColumnKind::Text => Cell::Text(column.text(row).unwrap().into()),
+            ColumnKind::Ints => Cell::List(column.ints(row).unwrap().iter().map(|n| int(*n)).collect()),
+            ColumnKind::Texts => Cell::List(column.texts(row).unwrap().into_iter().map(Cell::Text).collect()),
         })
         .collect()
 }
@@ -89,15 +89,15 @@ fn every_table_comes_back_cell_by_cell() {
 fn columns() -> Vec<ColumnInfo> {
     let of = |name, kind, optional| ColumnInfo { name, kind, optional, doc: "", unit: "" };
     vec![
-        of("int", Kind::Int, false),
-        of("maybe_int", Kind::Int, true),
-        of("flag", Kind::Flag, true),
-        of("text", Kind::Text, false),
-        of("maybe_text", Kind::Text, true),
-        of("ints", Kind::Ints, false),
-        of("maybe_ints", Kind::Ints, true),
-        of("texts", Kind::Texts, false),
-        of("maybe_texts", Kind::Texts, true),
+        of("int", ColumnKind::Int, false),
+        of("maybe_int", ColumnKind::Int, true),
+        of("flag", ColumnKind::Flag, true),
+        of("text", ColumnKind::Text, false),
+        of("maybe_text", ColumnKind::Text, true),
+        of("ints", ColumnKind::Ints, false),
+        of("maybe_ints", ColumnKind::Ints, true),
+        of("texts", ColumnKind::Texts, false),
+        of("maybe_texts", ColumnKind::Texts, true),
     ]
 }
 
@@ -184,12 +184,12 @@ proptest! {
 
 #[test]
 fn more_words_than_a_dictionary_holds_are_written_as_they_are() {
-    let columns = [ColumnInfo { name: "id", kind: Kind::Text, optional: false, doc: "", unit: "" }];
+    let columns = [ColumnInfo { name: "id", kind: ColumnKind::Text, optional: false, doc: "", unit: "" }];
     let mut out = Vec::new();
     let mut file = FileWriter::new(&mut out, &columns).unwrap();
     let text = |n: usize| format!("{n:0>100}");
     for from in (0..40_000).step_by(5000) {
-        let mut chunk = Chunk::new([Kind::Text]);
+        let mut chunk = Chunk::new([ColumnKind::Text]);
         (from..from + 5000).for_each(|n| chunk.columns[0].push_text(&text(n)));
         file.add(&chunk).unwrap();
     }
@@ -203,11 +203,11 @@ fn more_words_than_a_dictionary_holds_are_written_as_they_are() {
 
 #[test]
 fn many_rows_make_several_row_groups_with_bounds() {
-    let columns = [ColumnInfo { name: "n", kind: Kind::Int, optional: true, doc: "", unit: "" }];
+    let columns = [ColumnInfo { name: "n", kind: ColumnKind::Int, optional: true, doc: "", unit: "" }];
     let mut out = Vec::new();
     let mut file = FileWriter::new(&mut out, &columns).unwrap();
     for from in (0..2_500_000_u64).step_by(50_000) {
-        let mut chunk = Chunk::new([Kind::Int]);
+        let mut chunk = Chunk::new([ColumnKind::Int]);
         for n in from..from + 50_000 {
             if n % 10 == 0 { chunk.columns[0].push_none() } else { chunk.columns[0].push_int(n) }
         }
@@ -229,8 +229,8 @@ fn many_rows_make_several_row_groups_with_bounds() {
 
 #[test]
 fn numbers_that_sql_cannot_hold_are_told() {
-    let columns = [ColumnInfo { name: "n", kind: Kind::Int, optional: false, doc: "", unit: "" }];
-    let mut chunk = Chunk::new([Kind::Int]);
+    let columns = [ColumnInfo { name: "n", kind: ColumnKind::Int, optional: false, doc: "", unit: "" }];
+    let mut chunk = Chunk::new([ColumnKind::Int]);
     [1, u64::MAX, i64::MAX as u64, 1 << 63].into_iter().for_each(|n| chunk.columns[0].push_int(n));
     let mut out = Vec::new();
     let mut file = FileWriter::new(&mut out, &columns).unwrap();

@@ -1,15 +1,15 @@
 //! The trace for Perfetto says what the tables say.
 
-use homenode_dataset::synthetic::Spec;
+use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_dataset::tables::{Access, Iteration, Migration, Residency};
-use homenode_dataset::{Dataset, Memory};
-use homenode_export::perfetto::{self, Written};
+use homenode_dataset::{Dataset, MemoryDataset};
+use homenode_export::perfetto::{self, WrittenTrace};
 use homenode_model::NodeId;
 use serde_json::Value;
 
 fn set() -> Dataset {
-    let spec = Spec { iterations: 9, blocks: 64, nodes: 4, seed: 7, rank: None };
-    let mut memory = Memory::default();
+    let spec = SyntheticSpec { iterations: 9, blocks: 64, nodes: 4, seed: 7, rank: None };
+    let mut memory = MemoryDataset::default();
     let ended = spec.fill(&mut memory, &mut |_, _| true).unwrap();
     let mut meta = spec.meta();
     meta.ended = Some(ended);
@@ -17,7 +17,7 @@ fn set() -> Dataset {
     Dataset::of_memory(meta, memory)
 }
 
-fn trace(set: &Dataset) -> (Value, Written) {
+fn trace(set: &Dataset) -> (Value, WrittenTrace) {
     let mut bytes = Vec::new();
     let written = perfetto::write(set, &mut bytes, &mut |_| true).unwrap();
     (serde_json::from_slice(&bytes).unwrap(), written)
@@ -92,9 +92,9 @@ fn counters_are_sums_of_the_tables() {
 
 #[test]
 fn whoever_asks_to_stop_is_heard() {
-    let spec = Spec { iterations: 40, blocks: 1000, nodes: 4, seed: 7, rank: None };
-    let mut memory = Memory::default();
+    let spec = SyntheticSpec { iterations: 40, blocks: 1000, nodes: 4, seed: 7, rank: None };
+    let mut memory = MemoryDataset::default();
     let ended = spec.fill(&mut memory, &mut |_, _| true).unwrap();
-    let set = Dataset::of_memory(homenode_dataset::Meta { ended: Some(ended), ..spec.meta() }, memory);
+    let set = Dataset::of_memory(homenode_dataset::DatasetMeta { ended: Some(ended), ..spec.meta() }, memory);
     assert!(perfetto::write(&set, &mut Vec::new(), &mut |_| false).unwrap().stopped);
 }

@@ -11,11 +11,11 @@ use std::path::Path;
 use std::process::Command;
 
 use homenode_dataset::Dataset;
-use homenode_dataset::column::{Chunk, Kind};
+use homenode_dataset::column::{Chunk, ColumnKind};
 use homenode_dataset::meta::MetaRow;
-use homenode_dataset::schema::Table as _;
+use homenode_dataset::schema::TableRow as _;
 use homenode_dataset::tables::{ALL, Access, GuardGroup, Interval, META, Migration, Object, Sample};
-use homenode_export::{Options, export};
+use homenode_export::{ExportOptions, export};
 use serde_json::Value;
 use support::python::{python, run};
 use support::{Temporary, on_disk};
@@ -38,26 +38,26 @@ fn read(python: &Path, out: &Path, folder: &Path) -> Value {
 }
 
 /// A column as a reader should find it: type, nulls, sum.
-fn expected(chunks: &[Chunk], at: usize, kind: Kind) -> Value {
+fn expected(chunks: &[Chunk], at: usize, kind: ColumnKind) -> Value {
     let (mut nulls, mut sum) = (0, 0_u128);
     for chunk in chunks {
         let column = &chunk.columns[at];
         for row in (0..column.rows()).filter(|r| column.has(*r)) {
             sum += match kind {
-                Kind::Int | Kind::Flag => u128::from(column.int(row).unwrap()),
-                Kind::Word(_) | Kind::Text => column.text(row).unwrap().len() as u128,
-                Kind::Ints => column.ints(row).unwrap().iter().map(|n| u128::from(*n) + 1).sum(),
-                Kind::Texts => column.texts(row).unwrap().iter().map(|t| t.len() as u128 + 1).sum(),
+                ColumnKind::Int | ColumnKind::Flag => u128::from(column.int(row).unwrap()),
+                ColumnKind::Word(_) | ColumnKind::Text => column.text(row).unwrap().len() as u128,
+                ColumnKind::Ints => column.ints(row).unwrap().iter().map(|n| u128::from(*n) + 1).sum(),
+                ColumnKind::Texts => column.texts(row).unwrap().iter().map(|t| t.len() as u128 + 1).sum(),
             };
         }
         nulls += (0..column.rows()).filter(|r| !column.has(*r)).count();
     }
     let name = match kind {
-        Kind::Int => "BIGINT",
-        Kind::Flag => "BOOLEAN",
-        Kind::Word(_) | Kind::Text => "VARCHAR",
-        Kind::Ints => "BIGINT[]",
-        Kind::Texts => "VARCHAR[]",
+        ColumnKind::Int => "BIGINT",
+        ColumnKind::Flag => "BOOLEAN",
+        ColumnKind::Word(_) | ColumnKind::Text => "VARCHAR",
+        ColumnKind::Ints => "BIGINT[]",
+        ColumnKind::Texts => "VARCHAR[]",
     };
     serde_json::json!([name, nulls, sum.to_string()])
 }
@@ -189,7 +189,7 @@ fn duckdb_and_polars_find_what_the_data_set_holds() {
     };
     let folder = Temporary::new("readers");
     let (set, out) = (on_disk(&folder.join("set"), 1), folder.join("out"));
-    export(&set, &out, Options::default(), &mut |_| true).unwrap();
+    export(&set, &out, ExportOptions::default(), &mut |_| true).unwrap();
     let found = read(&python, &out, &folder.0);
     compare(&set, &found);
     answers(&set, &found);
@@ -207,7 +207,7 @@ fn duckdb_and_polars_find_what_the_data_set_holds() {
     let (merged, out) = (folder.join("all"), folder.join("merged"));
     homenode_dataset::merge::merge(&sets, &merged, &mut |_| true).unwrap();
     let all = Dataset::open(&merged).unwrap();
-    export(&all, &out, Options::default(), &mut |_| true).unwrap();
+    export(&all, &out, ExportOptions::default(), &mut |_| true).unwrap();
     let found = read(&python, &out, &folder.0);
     compare(&all, &found);
     answers(&all, &found);
@@ -221,9 +221,9 @@ fn an_export_without_rows_is_read() {
     };
     let folder = Temporary::new("empty");
     let meta = support::spec(1).meta();
-    let set = Dataset::of_memory(meta, homenode_dataset::Memory::default());
+    let set = Dataset::of_memory(meta, homenode_dataset::MemoryDataset::default());
     let out = folder.join("out");
-    export(&set, &out, Options::default(), &mut |_| true).unwrap();
+    export(&set, &out, ExportOptions::default(), &mut |_| true).unwrap();
     let found = read(&python, &out, &folder.0);
     compare(&set, &found);
     let trust = answer(&found, "missing, coarsened");

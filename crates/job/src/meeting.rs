@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use homenode_error::{Context, Result};
 use homenode_launch::rank::Rank;
 
-use crate::part::Part;
+use crate::part::RankSummary;
 
 /// Letters of a job's name in a file's name.
 const NAME: usize = 60;
@@ -87,7 +87,7 @@ impl Meeting {
     ///
     /// # Errors
     /// The part cannot be written, or another cannot be read.
-    pub fn leave(&self, part: &Part) -> Result<Option<Vec<Part>>> {
+    pub fn leave(&self, part: &RankSummary) -> Result<Option<Vec<RankSummary>>> {
         let own = self.file(self.rank.number);
         let failed = || format!("cannot write this rank's part of the summary, {}", own.display());
         let bytes = serde_json::to_vec(part).context(failed)?;
@@ -97,7 +97,7 @@ impl Meeting {
         }
         let mut parts = Vec::new();
         for rank in 0..self.of {
-            match Part::read(&self.file(rank)) {
+            match RankSummary::read(&self.file(rank)) {
                 Ok(part) => parts.push(part),
                 // Another rank was here at the same time: it makes the summary, and clears up.
                 Err(_) if !self.file(rank).exists() => return Ok(None),
@@ -145,7 +145,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::place::Place;
+    use crate::place::RankBinding;
 
     fn rank(number: u32, of: Option<u32>, job: Option<&str>) -> Option<Rank> {
         Some(Rank { launcher: "x", number, of, job: job.map(Into::into) })
@@ -157,8 +157,14 @@ mod tests {
         folder
     }
 
-    fn part(rank: &Rank) -> Part {
-        Part::new(rank, Place::default(), "./app".into(), ExitStatus::from_raw(0), Duration::from_millis(1))
+    fn part(rank: &Rank) -> RankSummary {
+        RankSummary::new(
+            rank,
+            RankBinding::default(),
+            "./app".into(),
+            ExitStatus::from_raw(0),
+            Duration::from_millis(1),
+        )
     }
 
     #[test]

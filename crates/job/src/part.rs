@@ -13,7 +13,7 @@ use homenode_wire::facts::Facts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::place::RankBinding;
 
 /// Schema and version of a part.
 pub const SCHEMA: &str = "homenode/rank/1";
@@ -24,7 +24,7 @@ const TICKS: u64 = 100;
 
 /// A rank's part of the summary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct RankSummary {
     /// [`SCHEMA`].
     pub schema: String,
     /// The job, as its launcher calls it.
@@ -36,7 +36,7 @@ pub struct Part {
     /// Ranks of the job.
     pub of: u32,
     /// Where the rank may run.
-    pub place: Place,
+    pub place: RankBinding,
     /// Program and arguments.
     pub command: String,
     /// From the program's start to its end.
@@ -99,9 +99,15 @@ impl Measured {
     }
 }
 
-impl Part {
+impl RankSummary {
     /// The part of a rank whose program has ended so.
-    pub fn new(rank: &Rank, place: Place, command: String, status: ExitStatus, elapsed: Duration) -> Self {
+    pub fn new(
+        rank: &Rank,
+        place: RankBinding,
+        command: String,
+        status: ExitStatus,
+        elapsed: Duration,
+    ) -> Self {
         Self {
             schema: SCHEMA.into(),
             job: rank.job.clone(),
@@ -180,19 +186,24 @@ mod tests {
     #[test]
     fn a_part_comes_back_as_it_was_and_others_are_refused() {
         let rank = Rank { launcher: "x", number: 3, of: Some(4), job: Some("7".into()) };
-        let place =
-            Place { host: "a".into(), cpus: [1, 2].into(), nodes: [0].into(), host_cpus: 4, host_nodes: 1 };
+        let place = RankBinding {
+            host: "a".into(),
+            cpus: [1, 2].into(),
+            nodes: [0].into(),
+            host_cpus: 4,
+            host_nodes: 1,
+        };
         let status = ExitStatus::from_raw(9);
-        let part = Part::new(&rank, place, "./app".into(), status, Duration::from_millis(5));
+        let part = RankSummary::new(&rank, place, "./app".into(), status, Duration::from_millis(5));
         assert_eq!((part.signal, part.status, part.elapsed_ns), (Some(9), None, 5_000_000));
         let folder = std::env::temp_dir().join(format!("homenode-part-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("part.json");
         fs::write(&path, serde_json::to_vec(&part).unwrap()).unwrap();
-        assert!(Part::is_at(&path) && !Part::is_at(&folder));
-        assert_eq!(Part::read(&path).unwrap(), part);
+        assert!(RankSummary::is_at(&path) && !RankSummary::is_at(&folder));
+        assert_eq!(RankSummary::read(&path).unwrap(), part);
         fs::write(&path, r#"{"schema": "homenode/run/2"}"#).unwrap();
-        let refused = Part::read(&path).unwrap_err().to_string();
+        let refused = RankSummary::read(&path).unwrap_err().to_string();
         fs::remove_dir_all(&folder).unwrap();
         assert!(refused.contains("its schema is 'homenode/run/2'"), "{refused}");
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where a rank may run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct RankBinding {
     /// Name of the machine.
     pub host: String,
     /// CPUs that the rank may run on, by the kernel's numbers.
@@ -21,7 +21,7 @@ pub struct Place {
     pub host_nodes: usize,
 }
 
-impl Place {
+impl RankBinding {
     /// The place of this process.
     pub fn here() -> Self {
         let (own, all) = (Nodes::here(), Nodes::unbound());
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn this_process_has_a_place() {
-        let here = Place::here();
+        let here = RankBinding::here();
         assert!(!here.cpus.is_empty() && !here.nodes.is_empty());
         assert!(here.cpus.len() <= here.host_cpus && here.host_nodes >= 1);
     }

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::part::Part;
+use crate::part::RankSummary;
 use crate::place::{named, ranges};
 
 /// What follows from where ranks may run, a sentence each, machine by machine.
-pub fn sentences(parts: &[Part]) -> Vec<String> {
-    let mut hosts: BTreeMap<&str, Vec<&Part>> = BTreeMap::new();
+pub fn sentences(parts: &[RankSummary]) -> Vec<String> {
+    let mut hosts: BTreeMap<&str, Vec<&RankSummary>> = BTreeMap::new();
     for part in parts {
         hosts.entry(&part.place.host).or_default().push(part);
     }
@@ -24,12 +24,12 @@ pub fn sentences(parts: &[Part]) -> Vec<String> {
     all
 }
 
-fn numbers(ranks: &[&Part]) -> Vec<u32> {
+fn numbers(ranks: &[&RankSummary]) -> Vec<u32> {
     ranks.iter().map(|p| p.rank).collect()
 }
 
 /// Groups of ranks that share CPUs.
-fn overlaps(ranks: &[&Part]) -> Vec<String> {
+fn overlaps(ranks: &[&RankSummary]) -> Vec<String> {
     if ranks.len() > 1 && ranks.iter().all(|p| p.place.is_unbound()) {
         let cpus = ranks[0].place.host_cpus;
         let who = named("rank", numbers(ranks));
@@ -38,9 +38,10 @@ fn overlaps(ranks: &[&Part]) -> Vec<String> {
             crowd(ranks, cpus)
         )];
     }
-    let mut groups: Vec<Vec<&Part>> = Vec::new();
+    let mut groups: Vec<Vec<&RankSummary>> = Vec::new();
     for rank in ranks {
-        let touches = |group: &Vec<&Part>| group.iter().any(|p| !p.place.cpus.is_disjoint(&rank.place.cpus));
+        let touches =
+            |group: &Vec<&RankSummary>| group.iter().any(|p| !p.place.cpus.is_disjoint(&rank.place.cpus));
         let (joined, apart): (Vec<_>, Vec<_>) = groups.into_iter().partition(touches);
         groups = apart;
         groups.push(joined.into_iter().flatten().chain([*rank]).collect());
@@ -50,7 +51,7 @@ fn overlaps(ranks: &[&Part]) -> Vec<String> {
 }
 
 /// What a group shares.
-fn overlap(group: &[&Part]) -> String {
+fn overlap(group: &[&RankSummary]) -> String {
     let mut times: BTreeMap<u32, usize> = BTreeMap::new();
     group.iter().flat_map(|p| &p.place.cpus).for_each(|cpu| *times.entry(*cpu).or_default() += 1);
     let shared = times.iter().filter(|(_, n)| **n > 1).map(|(cpu, _)| *cpu);
@@ -64,8 +65,8 @@ fn overlap(group: &[&Part]) -> String {
 
 /// Whether there are more threads than CPUs, where every rank's threads are known. An MPI library
 /// has threads of its own, which mostly sleep.
-fn crowd(group: &[&Part], cpus: usize) -> String {
-    let threads = |p: &&Part| p.measured.map(|m| m.threads).filter(|n| *n > 0);
+fn crowd(group: &[&RankSummary], cpus: usize) -> String {
+    let threads = |p: &&RankSummary| p.measured.map(|m| m.threads).filter(|n| *n > 0);
     let all: Option<u64> = group.iter().map(threads).sum();
     match all.filter(|all| *all > cpus as u64) {
         Some(all) => {
@@ -77,12 +78,12 @@ fn crowd(group: &[&Part], cpus: usize) -> String {
 }
 
 /// Who shares the memory of a node, and who belongs to none.
-fn memory(ranks: &[&Part]) -> Vec<String> {
-    let mut by_nodes: BTreeMap<&BTreeSet<u16>, Vec<&Part>> = BTreeMap::new();
+fn memory(ranks: &[&RankSummary]) -> Vec<String> {
+    let mut by_nodes: BTreeMap<&BTreeSet<u16>, Vec<&RankSummary>> = BTreeMap::new();
     for part in ranks {
         by_nodes.entry(&part.place.nodes).or_default().push(part);
     }
-    let sentence = |(nodes, group): (&BTreeSet<u16>, Vec<&Part>)| {
+    let sentence = |(nodes, group): (&BTreeSet<u16>, Vec<&RankSummary>)| {
         let who = named("rank", numbers(&group));
         match (nodes.len(), group.len()) {
             (1, 2..) => Some(format!("{who} share the memory of node {}", ranges(nodes.iter().copied()))),
@@ -102,14 +103,14 @@ fn memory(ranks: &[&Part]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::part::Measured;
-    use crate::place::Place;
+    use crate::place::RankBinding;
     use crate::summary::example;
 
     /// Ranks on these CPUs of a machine with four CPUs a node.
-    fn on(host: &str, cpus: &[&[u32]], host_cpus: usize) -> Vec<Part> {
+    fn on(host: &str, cpus: &[&[u32]], host_cpus: usize) -> Vec<RankSummary> {
         let mut parts = example(cpus.len());
         for (part, cpus) in parts.iter_mut().zip(cpus) {
-            part.place = Place {
+            part.place = RankBinding {
                 host: host.into(),
                 cpus: cpus.iter().copied().collect(),
                 nodes: cpus.iter().map(|c| u16::try_from(c / 4).unwrap()).collect(),

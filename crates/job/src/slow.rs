@@ -7,7 +7,7 @@
 //! program communicates outside of them. So that time decides where every rank has it. Otherwise
 //! the CPU time decides; it shows slow ranks only where waiting takes none.
 
-use crate::part::Part;
+use crate::part::RankSummary;
 use crate::place::named;
 
 /// How much longer than the median a slow rank worked, in percent.
@@ -26,8 +26,8 @@ pub enum Yardstick {
 
 impl Yardstick {
     /// The one that every part has.
-    pub fn of(parts: &[Part]) -> Self {
-        let has = |p: &Part| p.measured.is_some_and(|m| m.regions_ns > 0);
+    pub fn of(parts: &[RankSummary]) -> Self {
+        let has = |p: &RankSummary| p.measured.is_some_and(|m| m.regions_ns > 0);
         if !parts.is_empty() && parts.iter().all(has) { Self::Regions } else { Self::Cpu }
     }
 
@@ -40,7 +40,7 @@ impl Yardstick {
     }
 
     /// Of one rank, in nanoseconds.
-    pub fn value(self, part: &Part) -> u64 {
+    pub fn value(self, part: &RankSummary) -> u64 {
         match self {
             Self::Regions => part.measured.map_or(0, |m| m.regions_ns),
             Self::Cpu => part.cpu_ns,
@@ -49,7 +49,7 @@ impl Yardstick {
 }
 
 /// A sentence for each slow rank, the slowest first.
-pub fn sentences(parts: &[Part]) -> Vec<String> {
+pub fn sentences(parts: &[RankSummary]) -> Vec<String> {
     let yardstick = Yardstick::of(parts);
     let mut values: Vec<u64> = parts.iter().map(|p| yardstick.value(p)).collect();
     values.sort_unstable();
@@ -58,9 +58,9 @@ pub fn sentences(parts: &[Part]) -> Vec<String> {
         return Vec::new();
     };
     let is_slow = |v: u64| v - median.min(v) >= (median / 100 * MORE).max(LEAST);
-    let mut slow: Vec<&Part> = parts.iter().filter(|p| is_slow(yardstick.value(p))).collect();
+    let mut slow: Vec<&RankSummary> = parts.iter().filter(|p| is_slow(yardstick.value(p))).collect();
     slow.sort_by_key(|p| (std::cmp::Reverse(yardstick.value(p)), p.rank));
-    let sentence = |part: &&Part| {
+    let sentence = |part: &&RankSummary| {
         let value = yardstick.value(part);
         format!(
             "{} is slow: {:.2} s of {}, the median rank has {:.2} s (+{:.0} %)",
@@ -82,7 +82,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn with(regions: &[u64], cpu: &[u64]) -> Vec<Part> {
+    fn with(regions: &[u64], cpu: &[u64]) -> Vec<RankSummary> {
         let mut parts = example(regions.len());
         for ((part, r), c) in parts.iter_mut().zip(regions).zip(cpu) {
             part.measured = Some(Measured { regions_ns: r * MS, ..Measured::default() });

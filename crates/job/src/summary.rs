@@ -7,7 +7,7 @@ use homenode_error::{Error, Result};
 use homenode_table::{Cell, Column, Table};
 use serde_json::{Map, Value, json};
 
-use crate::part::Part;
+use crate::part::RankSummary;
 use crate::place::{named, ranges};
 use crate::sharing;
 use crate::slow::{self, Yardstick};
@@ -19,26 +19,26 @@ const NOT_LOADED: &str = "homenode's library was not loaded there";
 
 /// A job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Job {
+pub struct JobSummary {
     /// In the order of the ranks.
-    parts: Vec<Part>,
+    parts: Vec<RankSummary>,
     /// Ranks that left no part.
     missing: Vec<u32>,
 }
 
-impl Job {
+impl JobSummary {
     /// The job of these parts.
     ///
     /// # Errors
     /// There is none, they are of several jobs, or one rank has two.
-    pub fn of(mut parts: Vec<Part>) -> Result<Self> {
+    pub fn of(mut parts: Vec<RankSummary>) -> Result<Self> {
         parts.sort_by_key(|p| p.rank);
         let Some(first) = parts.first() else {
             return Err(Error::usage("there is no rank's part to make a summary of"));
         };
         let failed = || Error::usage("these parts do not make one summary");
         if let Some(other) = parts.iter().find(|p| p.job != first.job || p.of != first.of) {
-            let job = |p: &Part| {
+            let job = |p: &RankSummary| {
                 let name = p.job.as_deref().unwrap_or("without a name");
                 format!("rank {} of {} of the job {name}", p.rank, p.of)
             };
@@ -129,14 +129,15 @@ impl Job {
         let failed = |e: serde_json::Error| Error::failed("cannot make JSON of the summary").tried(e);
         let mut all: Map<String, Value> = serde_json::from_str(&self.table().to_json()).map_err(failed)?;
         all.insert("missing_ranks".into(), json!(self.missing));
-        let of_one = |p: &Part| json!({ "rank": p.rank, "recording": p.recording, "report": p.report });
+        let of_one =
+            |p: &RankSummary| json!({ "rank": p.rank, "recording": p.recording, "report": p.report });
         all.insert("reports".into(), self.parts.iter().map(of_one).collect());
         Ok(serde_json::to_string_pretty(&all).map_err(failed)? + "\n")
     }
 }
 
 /// How a program ended that did not end well.
-fn end(part: &Part) -> String {
+fn end(part: &RankSummary) -> String {
     match (part.signal, part.status) {
         (Some(signal), _) => format!("killed by signal {signal}"),
         (None, Some(status)) => format!("ended with status {status}"),
@@ -160,7 +161,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-fn row(part: &Part) -> Vec<Cell> {
+fn row(part: &RankSummary) -> Vec<Cell> {
     let seconds = |ns: u64| Cell::float(ns as f64 * 1e-9, 2);
     let measured = |of: &dyn Fn(&crate::part::Measured) -> Option<Cell>, why: &str| match &part.measured {
         None => Cell::missing(NOT_LOADED),
@@ -186,26 +187,26 @@ fn row(part: &Part) -> Vec<Cell> {
 
 /// Parts of a job of `ranks` ranks, each on a CPU and node of its own.
 #[cfg(test)]
-pub(crate) fn example(ranks: usize) -> Vec<Part> {
+pub(crate) fn example(ranks: usize) -> Vec<RankSummary> {
     use std::os::unix::process::ExitStatusExt as _;
     use std::process::ExitStatus;
     use std::time::Duration;
 
     use homenode_launch::rank::Rank;
 
-    use crate::place::Place;
+    use crate::place::RankBinding;
 
     let of = u32::try_from(ranks).unwrap();
     let one = |number: u32| {
         let rank = Rank { launcher: "Open MPI", number, of: Some(of), job: Some("7".into()) };
-        let place = Place {
+        let place = RankBinding {
             host: "a".into(),
             cpus: [number].into(),
             nodes: [u16::try_from(number).unwrap()].into(),
             host_cpus: ranks,
             host_nodes: ranks,
         };
-        Part::new(&rank, place, "./app".into(), ExitStatus::from_raw(0), Duration::from_secs(2))
+        RankSummary::new(&rank, place, "./app".into(), ExitStatus::from_raw(0), Duration::from_secs(2))
     };
     (0..of).map(one).collect()
 }
@@ -220,7 +221,7 @@ mod tests {
         parts[1].text = "moved".into();
         parts[2].text = "moved".into();
         parts[2].report = Some(json!({ "schema": "homenode/run/2" }));
-        let job = Job::of(parts.into_iter().rev().collect()).unwrap();
+        let job = JobSummary::of(parts.into_iter().rev().collect()).unwrap();
         assert!(job.is_whole());
         let json: Value = serde_json::from_str(&job.json().unwrap()).unwrap();
         assert_eq!(json["schema"], "homenode/job/1");
@@ -240,7 +241,7 @@ mod tests {
         parts[1].signal = Some(9);
         parts[2].status = Some(3);
         parts.retain(|p| p.rank != 3 && p.rank != 0);
-        let job = Job::of(parts).unwrap();
+        let job = JobSummary::of(parts).unwrap();
         assert!(!job.is_whole());
         assert_eq!(
             job.table().warnings(),
@@ -256,10 +257,10 @@ mod tests {
     fn parts_of_two_jobs_and_a_rank_twice_are_refused() {
         let mut two = example(2);
         two[1].job = Some("8".into());
-        assert!(Job::of(two).unwrap_err().to_string().contains("rank 1 of 2 of the job 8"));
+        assert!(JobSummary::of(two).unwrap_err().to_string().contains("rank 1 of 2 of the job 8"));
         let mut twice = example(2);
         twice[1].rank = 0;
-        assert!(Job::of(twice).unwrap_err().to_string().contains("two of them are rank 0"));
-        assert!(Job::of(Vec::new()).is_err());
+        assert!(JobSummary::of(twice).unwrap_err().to_string().contains("two of them are rank 0"));
+        assert!(JobSummary::of(Vec::new()).is_err());
     }
 }

@@ -22,7 +22,7 @@ use super::Kernel;
 
 /// How a kernel is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Variant {
+pub enum BuildVariant {
     /// By the compiler as it is: to run and to verify.
     Native,
     /// By the compiler as it is, with homenode's C library: to record under emulation.
@@ -34,7 +34,7 @@ pub enum Variant {
     Placed,
 }
 
-impl Variant {
+impl BuildVariant {
     /// Its name in the cache and in messages.
     pub const fn name(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl Kernel {
     ///
     /// # Errors
     /// What failed, the end of the build's output, and what to install.
-    pub fn build(&self, variant: Variant, task: &dyn Task) -> Result<PathBuf> {
+    pub fn build(&self, variant: BuildVariant, task: &dyn Task) -> Result<PathBuf> {
         let job = Job::new(self, variant)?;
         let _lock = job.lock(task)?;
         job.renew_for_tools()?;
@@ -123,7 +123,7 @@ pub fn remedy(output: &str, language: &str) -> String {
 
 struct Job<'a> {
     kernel: &'a Kernel,
-    variant: Variant,
+    variant: BuildVariant,
     folder: PathBuf,
     /// Environment of CMake.
     set: BTreeMap<&'static str, PathBuf>,
@@ -133,11 +133,11 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(kernel: &'a Kernel, variant: Variant) -> Result<Self> {
+    fn new(kernel: &'a Kernel, variant: BuildVariant) -> Result<Self> {
         let mut set = BTreeMap::new();
         let mut options = Vec::new();
         let mut tools = Vec::new();
-        if variant != Variant::Native {
+        if variant != BuildVariant::Native {
             let libraries = places::libraries()?;
             let agent = libraries.join("libhomenode.so");
             if agent.is_file() {
@@ -146,14 +146,14 @@ impl<'a> Job<'a> {
             }
             set.insert("HOMENODE_LIB_DIR", libraries);
         }
-        if variant == Variant::Instrumented {
+        if variant == BuildVariant::Instrumented {
             let libraries = places::libraries()?;
             set.insert("CC", places::beside("homenode-cc")?);
             set.insert("FC", places::beside("homenode-fc")?);
             tools.extend(set.values().filter(|p| p.is_file()).cloned());
             tools.push(libraries.join("libhomenode_trace.so"));
         }
-        if variant == Variant::Placed {
+        if variant == BuildVariant::Placed {
             let agent = places::live_library()?;
             let folder = agent.parent().unwrap_or(&agent);
             options.push(format!("-DHOMENODE_LIB_DIR={}", folder.display()));

@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 
 /// Values of names.
-pub type Names = BTreeMap<String, f64>;
+pub type FormulaValues = BTreeMap<String, f64>;
 
 /// Longest formula, and most terms of all its sums.
 const MOST_BYTES: usize = 4096;
@@ -33,7 +33,7 @@ const ELEMENT: f64 = 8.0;
 ///
 /// # Errors
 /// A sentence with the place: a word that it does not know, a value that is no number.
-pub fn evaluate(formula: &str, names: &Names) -> Result<f64, String> {
+pub fn evaluate(formula: &str, names: &FormulaValues) -> Result<f64, String> {
     if formula.len() > MOST_BYTES {
         return Err(format!("a formula of {} bytes, at most {MOST_BYTES}", formula.len()));
     }
@@ -53,7 +53,7 @@ pub fn evaluate(formula: &str, names: &Names) -> Result<f64, String> {
 struct Parser<'a> {
     text: &'a [u8],
     at: usize,
-    names: Names,
+    names: FormulaValues,
     depth: usize,
     /// Terms of all sums so far.
     terms: f64,
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     fn value(formula: &str) -> Value {
-        evaluate(formula, &Names::from([("n".into(), 10.0), ("t".into(), 2.0)]))
+        evaluate(formula, &FormulaValues::from([("n".into(), 10.0), ("t".into(), 2.0)]))
     }
 
     #[test]

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-pub use build::{Variant, cache, remedy};
-pub use work::{Figures, Region, Work};
+pub use build::{BuildVariant, cache, remedy};
+pub use work::{Figures, KernelRegion, Work};
 
 use homenode_error::{Context, Error, Result, suggest};
 use homenode_launch::places;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::formula::{Names, evaluate};
+use super::formula::{FormulaValues, evaluate};
 
 /// A kernel's `[kernel.work]`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Work {
     /// Floating-point operations of a round.
     pub flops: String,
     /// Parallel constructs of a round, in the order in which it first enters them.
-    pub region: Vec<Region>,
+    pub region: Vec<KernelRegion>,
     /// Sizes for the comparison with the recorder.
     pub tested: [u64; 2],
     /// More options for it.
@@ -34,7 +34,7 @@ pub struct Work {
 /// One parallel construct.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
-pub struct Region {
+pub struct KernelRegion {
     /// The routine that it stands in, for people.
     pub name: String,
     /// Different 64-byte lines of heap arrays that a round touches in it, however often it enters
@@ -63,7 +63,7 @@ impl Work {
     /// # Errors
     /// Which formula is wrong, and why.
     pub fn figures(&self, size: u64, threads: u32, round: u32) -> Result<Figures, String> {
-        let mut names = Names::new();
+        let mut names = FormulaValues::new();
         // Sizes are far below 2^53.
         names.insert("n".into(), size as f64);
         names.insert("t".into(), f64::from(threads));

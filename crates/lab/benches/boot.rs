@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use homenode_lab::kernel::Wanted;
-use homenode_lab::machine::Machine;
-use homenode_lab::run::{self, Choice, Lab, Program, Streams, Watch};
+use homenode_lab::kernel::WantedKernel;
+use homenode_lab::machine::VirtualMachine;
+use homenode_lab::run::{self, AccelChoice, Lab, Program, StreamTargets, Supervision};
 use homenode_model::Bytes;
 
 const REPETITIONS: usize = 3;
 
 fn main() {
     let lab = Lab {
-        machine: Machine::even(4, 1, Bytes::mib(512), 21).expect("a machine"),
-        kernel: Wanted::Distribution,
+        machine: VirtualMachine::even(4, 1, Bytes::mib(512), 21).expect("a machine"),
+        kernel: WantedKernel::Distribution,
         qemu: None,
-        accel: Choice::Tcg,
+        accel: AccelChoice::Tcg,
         deterministic: false,
         numa_balancing: None,
         thp: None,
@@ -36,8 +36,10 @@ fn main() {
     let program = Program { path: "/bin/true".into(), name: "true".into(), args: Vec::new() };
     let mut times = Vec::new();
     for _ in 0..REPETITIONS {
-        let streams = Streams { stdin: None, stdout: Box::new(io::sink()), stderr: Box::new(io::stderr()) };
-        let mut watch = Watch { timeout: None, signal: &mut || None, say: &mut |what| eprintln!("{what}") };
+        let streams =
+            StreamTargets { stdin: None, stdout: Box::new(io::sink()), stderr: Box::new(io::stderr()) };
+        let mut watch =
+            Supervision { timeout: None, signal: &mut || None, say: &mut |what| eprintln!("{what}") };
         match run::run(&lab, &program, streams, &mut watch) {
             Ok(outcome) => times.push(outcome.boot.as_secs_f64()),
             Err(e) => {

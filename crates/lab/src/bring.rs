@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::wire::{Entry, EntryKind, Time, read_entry};
+use crate::wire::{EntryKind, ReturnedFile, Time, read_entry};
 
 /// The result of copying files back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -150,7 +150,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    fn keep(mut self, entry: &Entry) -> io::Result<()> {
+    fn keep(mut self, entry: &ReturnedFile) -> io::Result<()> {
         self.file.set_permissions(Permissions::from_mode(entry.mode & 0o777))?;
         let Time { seconds: secs, nanoseconds: nanos } = entry.modified;
         let secs = Duration::new(u64::try_from(secs).unwrap_or(0), nanos);
@@ -176,7 +176,7 @@ fn file(
     from: &mut impl Read,
     size: u64,
     to: io::Result<Place<'_>>,
-    entry: &Entry,
+    entry: &ReturnedFile,
 ) -> io::Result<io::Result<()>> {
     let place = to.as_ref();
     let mut part = match place {
@@ -207,8 +207,13 @@ mod tests {
 
     use crate::wire::{write_end, write_entry};
 
-    fn entry(path: &str, kind: EntryKind) -> Entry {
-        Entry { path: path.into(), kind, mode: 0o640, modified: Time { seconds: 1_000_000, nanoseconds: 5 } }
+    fn entry(path: &str, kind: EntryKind) -> ReturnedFile {
+        ReturnedFile {
+            path: path.into(),
+            kind,
+            mode: 0o640,
+            modified: Time { seconds: 1_000_000, nanoseconds: 5 },
+        }
     }
 
     #[test]
@@ -240,7 +245,7 @@ mod tests {
         let mut stream = Vec::new();
         for (path, kind, mode) in entries {
             let modified = Time { seconds: 1, nanoseconds: 0 };
-            let entry = Entry { path: path.into(), kind: kind.clone(), mode: *mode, modified };
+            let entry = ReturnedFile { path: path.into(), kind: kind.clone(), mode: *mode, modified };
             write_entry(&mut stream, entry).unwrap();
             if matches!(kind, EntryKind::File(_)) {
                 stream.extend_from_slice(b"evil");

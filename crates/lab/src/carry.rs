@@ -16,12 +16,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::{self, Error, Failure, Result};
+use crate::error::{self, Error, FailureKind, Result};
 use loader::Loader;
 
 /// Something on the guest's disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum DiskItem {
     /// A folder with these permissions.
     Folder(u32),
     /// A symbolic link.
@@ -35,7 +35,7 @@ pub enum Item {
 /// Everything that travels to the guest.
 #[derive(Debug)]
 pub struct Carry {
-    items: BTreeMap<PathBuf, Item>,
+    items: BTreeMap<PathBuf, DiskItem>,
     loader: Loader,
     /// Files whose libraries have been searched for.
     seen: BTreeSet<PathBuf>,
@@ -65,26 +65,26 @@ impl Carry {
     }
 
     /// All items, parents first.
-    pub fn items(&self) -> impl Iterator<Item = (&Path, &Item)> {
+    pub fn items(&self) -> impl Iterator<Item = (&Path, &DiskItem)> {
         self.items.iter().map(|(path, item)| (path.as_path(), item))
     }
 
     /// Adds a file that does not exist on the host.
     pub fn make(&mut self, path: &str, bytes: impl Into<Vec<u8>>, mode: u32) {
         self.parents(Path::new(path));
-        self.items.insert(path.into(), Item::Made(bytes.into(), mode));
+        self.items.insert(path.into(), DiskItem::Made(bytes.into(), mode));
     }
 
     /// Adds an empty folder, unless the path is a folder already.
     pub fn folder(&mut self, path: &Path, mode: u32) {
         self.parents(path);
-        self.items.entry(path.to_owned()).or_insert(Item::Folder(mode));
+        self.items.entry(path.to_owned()).or_insert(DiskItem::Folder(mode));
     }
 
     fn parents(&mut self, path: &Path) {
         for parent in path.ancestors().skip(1) {
             if parent != Path::new("/") {
-                self.items.entry(parent.to_owned()).or_insert(Item::Folder(0o755));
+                self.items.entry(parent.to_owned()).or_insert(DiskItem::Folder(0o755));
             }
         }
     }
@@ -95,7 +95,7 @@ impl Carry {
     /// # Errors
     /// The path does not exist or cannot be read.
     pub fn add(&mut self, path: &Path) -> Result<PathBuf> {
-        self.follow(path, 0).map_err(|e| error::of_file("take along", path, &e).kind(Failure::Usage))
+        self.follow(path, 0).map_err(|e| error::of_file("take along", path, &e).kind(FailureKind::Usage))
     }
 
     fn follow(&mut self, path: &Path, depth: u32) -> io::Result<PathBuf> {
@@ -118,7 +118,7 @@ impl Carry {
             if about.is_symlink() {
                 let target = fs::read_link(&real)?;
                 let next = real.parent().unwrap_or(Path::new("/")).join(&target).join(parts.as_path());
-                self.items.insert(real, Item::Link(target));
+                self.items.insert(real, DiskItem::Link(target));
                 return self.follow(&next, depth + 1);
             }
             self.put(&real, &about);
@@ -129,14 +129,14 @@ impl Carry {
     /// Adds what is at `path`, which is not a link.
     fn put(&mut self, path: &Path, about: &fs::Metadata) {
         let item = if about.is_dir() {
-            Item::Folder(about.mode() & 0o7777)
+            DiskItem::Folder(about.mode() & 0o7777)
         } else if about.is_file() {
-            Item::File(path.to_owned(), about.len())
+            DiskItem::File(path.to_owned(), about.len())
         } else {
             return;
         };
         match self.items.get(path) {
-            Some(Item::Made(..)) => {}
+            Some(DiskItem::Made(..)) => {}
             _ => drop(self.items.insert(path.to_owned(), item)),
         }
     }
@@ -175,7 +175,7 @@ impl Carry {
             let kind = about.file_type();
             if kind.is_symlink() {
                 let target = fs::read_link(&path).unwrap_or_default();
-                self.items.insert(path.clone(), Item::Link(target));
+                self.items.insert(path.clone(), DiskItem::Link(target));
                 // The link's target, if it is outside of the folder.
                 if let Ok(real) = self.follow(&path, 0)
                     && !real.starts_with(folder)
@@ -214,7 +214,7 @@ impl Carry {
                 Error::failed(format!("{} names a loader that is not there", path.display()))
                     .tried(e.tried.concat())
                     .hint("is it for another C library (musl)? install that")
-                    .kind(Failure::CannotRun)
+                    .kind(FailureKind::CannotRun)
             })?;
         }
         self.libraries(&real, &[])?;
@@ -235,7 +235,7 @@ impl Carry {
             Error::failed(format!("{} is a script for {}", script.display(), what.display()))
                 .tried(why)
                 .hint("is that interpreter installed?")
-                .kind(Failure::CannotRun)
+                .kind(FailureKind::CannotRun)
         };
         let first = PathBuf::from(&words[0]);
         let through_env = first.file_name() == Some(OsStr::new("env"));
@@ -293,14 +293,15 @@ impl Carry {
         Err(Error::failed(format!("{} needs {list}, which is not there", file.display()))
             .tried(format!("look in {}", self.loader.places(before, after)))
             .hint("install it, or name its folder in LD_LIBRARY_PATH")
-            .kind(Failure::CannotRun))
+            .kind(FailureKind::CannotRun))
     }
 }
 
 /// The words behind `#!`, if the file begins with it.
 fn script(path: &Path) -> Result<Option<Vec<OsString>>> {
     use std::io::Read as _;
-    let file = fs::File::open(path).map_err(|e| error::of_file("read", path, &e).kind(Failure::CannotRun))?;
+    let file =
+        fs::File::open(path).map_err(|e| error::of_file("read", path, &e).kind(FailureKind::CannotRun))?;
     let mut line = Vec::new();
     file.take(256).read_to_end(&mut line).map_err(|e| error::of_file("read", path, &e))?;
     let Some(rest) = line.strip_prefix(b"#!") else { return Ok(None) };
@@ -349,9 +350,9 @@ mod tests {
         let mut carry = Carry::new(None);
         carry.add_all(&inside).unwrap();
         let get = |p: &Path| carry.items.get(&fs::canonicalize(dir.path()).unwrap().join(p)).cloned();
-        assert_eq!(get("in/link".as_ref()), Some(Item::Link("../out".into())));
-        assert!(matches!(get("out".as_ref()), Some(Item::File(_, 1))));
-        assert_eq!(get("in/broken".as_ref()), Some(Item::Link("nowhere".into())));
+        assert_eq!(get("in/link".as_ref()), Some(DiskItem::Link("../out".into())));
+        assert!(matches!(get("out".as_ref()), Some(DiskItem::File(_, 1))));
+        assert_eq!(get("in/broken".as_ref()), Some(DiskItem::Link("nowhere".into())));
     }
 
     #[test]
@@ -366,7 +367,7 @@ mod tests {
         );
         fs::write(&path, "#!/no/such\n").unwrap();
         let e = carry.program(&path).unwrap_err();
-        assert_eq!(e.kind, Failure::CannotRun);
+        assert_eq!(e.kind, FailureKind::CannotRun);
         assert!(e.to_string().contains("is a script for /no/such"), "{e}");
     }
 }

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use homenode_model::Bytes;
 
-use crate::carry::{Carry, Item};
+use crate::carry::{Carry, DiskItem};
 use crate::error::{self, Error, Result};
 
 /// Default space for the program's files. It costs nothing before it is written.
@@ -41,11 +41,11 @@ pub fn make(carry: &Carry, spare: Bytes, scratch: &Path) -> Result<PathBuf> {
         put(item, &to).map_err(|e| error::of_file("write", &to, &e))?;
         files += 1;
         match item {
-            Item::File(_, size) => bytes += size.next_multiple_of(4096),
-            Item::Made(data, _) => bytes += (data.len() as u64).next_multiple_of(4096),
+            DiskItem::File(_, size) => bytes += size.next_multiple_of(4096),
+            DiskItem::Made(data, _) => bytes += (data.len() as u64).next_multiple_of(4096),
             // Sets permissions last: a folder may be read-only.
-            Item::Folder(mode) => folders.push((to, *mode)),
-            Item::Link(_) => {}
+            DiskItem::Folder(mode) => folders.push((to, *mode)),
+            DiskItem::Link(_) => {}
         }
     }
     let image = scratch.join("disk");
@@ -64,13 +64,13 @@ pub fn make(carry: &Carry, spare: Bytes, scratch: &Path) -> Result<PathBuf> {
     made.map(|()| image)
 }
 
-fn put(item: &Item, to: &Path) -> io::Result<()> {
+fn put(item: &DiskItem, to: &Path) -> io::Result<()> {
     match item {
-        Item::Folder(_) => fs::create_dir(to),
-        Item::Link(target) => symlink(target, to),
+        DiskItem::Folder(_) => fs::create_dir(to),
+        DiskItem::Link(target) => symlink(target, to),
         // A hard link is cheapest. Another disk or another owner needs a copy.
-        Item::File(from, _) => fs::hard_link(from, to).or_else(|_| copy(from, to)),
-        Item::Made(bytes, mode) => {
+        DiskItem::File(from, _) => fs::hard_link(from, to).or_else(|_| copy(from, to)),
+        DiskItem::Made(bytes, mode) => {
             let mut file = File::create(to)?;
             file.write_all(bytes)?;
             file.set_permissions(fs::Permissions::from_mode(*mode))

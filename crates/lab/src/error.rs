@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-pub use homenode_error::{Error, Failure, Result};
+pub use homenode_error::{Error, FailureKind, Result};
 
 /// What the user of a cache that cannot be written does.
 pub const ANOTHER_CACHE: &str = "set XDG_CACHE_HOME to a folder to write in";

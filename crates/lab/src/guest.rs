@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use homenode_wire::decode;
 
-use crate::wire::{JOB, Job, Order, STREAMS, Said, Status, Written, say};
+use crate::wire::{GuestCommand, GuestJob, GuestMessage, JOB, ProgramEnd, STREAMS, WrittenBytes, say};
 use changes::Snapshot;
 
 /// How long the guest waits after its last message for the host to end it.
@@ -45,25 +45,26 @@ pub fn main() -> ExitCode {
 
 fn serve() -> io::Result<()> {
     let bytes = fs::read(JOB)?;
-    let job: Job = decode(&bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
+    let job: GuestJob =
+        decode(&bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
     let mut control = ports::open("control")?;
     let streams =
         Streams { stdin: ports::open("stdin")?, out: ports::open("stdout")?, err: ports::open("stderr")? };
     let before = job.sync.as_deref().map(Snapshot::take);
     let killed = out_of_memory();
-    say(&mut control, &Said::Ready)?;
+    say(&mut control, &GuestMessage::Ready)?;
     let orders = BufReader::new(control.try_clone()?);
     if job.apart {
-        say(&mut control, &Said::Started)?;
+        say(&mut control, &GuestMessage::Started)?;
     }
     // Without the monitor this does nothing.
     mark::start();
     let (begin, started) = (Instant::now(), call::now());
     match start(&job) {
-        Err(e) => say(&mut control, &Said::CannotRun(e.raw_os_error().unwrap_or(0)))?,
+        Err(e) => say(&mut control, &GuestMessage::CannotRun(e.raw_os_error().unwrap_or(0)))?,
         Ok(mut child) => {
             if !job.apart {
-                say(&mut control, &Said::Started)?;
+                say(&mut control, &GuestMessage::Started)?;
             }
             watch(orders, child.id());
             let (status, took, written) = if job.apart {
@@ -73,7 +74,7 @@ fn serve() -> io::Result<()> {
             };
             let took = Ns(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
             let out_of_memory = out_of_memory().saturating_sub(killed);
-            say(&mut control, &Said::Ended { status: how(status), written, out_of_memory, took })?;
+            say(&mut control, &GuestMessage::Ended { status: how(status), written, out_of_memory, took })?;
         }
     }
     if job.sync.is_some() || job.marks.is_some() {
@@ -86,13 +87,13 @@ fn serve() -> io::Result<()> {
             changes::send(folder, &Snapshot::default(), &mut port)?;
         }
     }
-    say(&mut control, &Said::Bye)?;
+    say(&mut control, &GuestMessage::Bye)?;
     // The host ends the guest once it has everything. If it does not, the script does.
     thread::sleep(PATIENCE);
     Ok(())
 }
 
-fn start(job: &Job) -> io::Result<Child> {
+fn start(job: &GuestJob) -> io::Result<Child> {
     let [stdin, out, err] = if job.apart {
         let [stdin, out, err] = STREAMS;
         [File::open(stdin)?.into(), File::create(out)?.into(), File::create(err)?.into()]
@@ -122,7 +123,7 @@ struct Streams {
 }
 
 /// How a program ended, how long it took, and how much it wrote.
-type Attended = (ExitStatus, Duration, Written);
+type Attended = (ExitStatus, Duration, WrittenBytes);
 
 /// Waits until the program has ended, and relays its output only then.
 fn apart(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Attended> {
@@ -130,7 +131,7 @@ fn apart(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Atte
     mark::stop();
     let took = begin.elapsed();
     let [_, out, err] = STREAMS;
-    let written = Written {
+    let written = WrittenBytes {
         out: pass(&mut File::open(out)?, &mut { streams.out })?,
         err: pass(&mut File::open(err)?, &mut { streams.err })?,
     };
@@ -151,7 +152,7 @@ fn attend(child: &mut Child, begin: Instant, streams: Streams) -> io::Result<Att
     mark::stop();
     let took = begin.elapsed();
     let total = |passing: Option<Passing>| passing.map_or(0, |p| p.total());
-    Ok((status, took, Written { out: total(out), err: total(err) }))
+    Ok((status, took, WrittenBytes { out: total(out), err: total(err) }))
 }
 
 /// A stream that a thread relays.
@@ -227,10 +228,10 @@ fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<u64> {
     }
 }
 
-fn how(status: ExitStatus) -> Status {
+fn how(status: ExitStatus) -> ProgramEnd {
     match (status.code(), status.signal()) {
-        (Some(code), _) => Status::Exit(code as u8),
-        (None, signal) => Status::Signal(signal.unwrap_or(0) as u8),
+        (Some(code), _) => ProgramEnd::Exit(code as u8),
+        (None, signal) => ProgramEnd::Signal(signal.unwrap_or(0) as u8),
     }
 }
 
@@ -238,7 +239,7 @@ fn how(status: ExitStatus) -> Status {
 fn watch(mut orders: BufReader<File>, child: u32) {
     thread::spawn(move || {
         let group = Pid::from_raw(child as i32);
-        while let Ok(Order::Signal(number)) = homenode_wire::read(&mut orders) {
+        while let Ok(GuestCommand::Signal(number)) = homenode_wire::read(&mut orders) {
             if let (Some(signal), Some(group)) = (Signal::from_named_raw(number), group) {
                 // The program may have ended in between.
                 let _ = kill_process_group(group, signal);

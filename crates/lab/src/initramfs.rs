@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::carry::on_path;
 use crate::cpio::Archive;
 use crate::error::{self, Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::GuestKernel;
 
 /// Settings of the guest's kernel that are made before the program starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct GuestSettings {
     /// Linux's NUMA balancing; `None`: the kernel's default.
     pub numa_balancing: Option<bool>,
     /// Transparent huge pages: `always`, `madvise` or `never`; `None`: the kernel's default.
@@ -75,7 +75,7 @@ pub fn busybox() -> Result<PathBuf> {
 ///
 /// # Errors
 /// `busybox` cannot be read.
-pub fn make(kernel: &Kernel, busybox: &Path, settings: &Settings, then: Then) -> Result<Vec<u8>> {
+pub fn make(kernel: &GuestKernel, busybox: &Path, settings: &GuestSettings, then: Then) -> Result<Vec<u8>> {
     let shell = fs::read(busybox).map_err(|e| error::of_file("read", busybox, &e))?;
     let mut archive = Archive::default();
     for folder in ["bin", "dev", "proc", "sys", "m", "r"] {
@@ -94,7 +94,7 @@ pub fn make(kernel: &Kernel, busybox: &Path, settings: &Settings, then: Then) ->
 /// The word that the trial prints before it ends.
 pub const TRIAL_WORD: &str = "homenode-lab: alive";
 
-fn script(kernel: &Kernel, settings: &Settings, then: Then) -> String {
+fn script(kernel: &GuestKernel, settings: &GuestSettings, then: Then) -> String {
     let mut s = String::from(
         "#!/bin/busybox sh\n\
          b=/bin/busybox\n\
@@ -166,14 +166,14 @@ mod tests {
 
     #[test]
     fn the_script_says_what_was_asked_for() {
-        let kernel = Kernel::default();
+        let kernel = GuestKernel::default();
         let settings =
-            Settings { numa_balancing: Some(false), thp: Some(Thp::Never), late_cpus: 3, disk: "pmem0" };
+            GuestSettings { numa_balancing: Some(false), thp: Some(Thp::Never), late_cpus: 3, disk: "pmem0" };
         let text = script(&kernel, &settings, Then::Run);
         assert!(text.contains("echo 0 >numa_balancing") && text.contains("echo never >"), "{text}");
         assert!(text.contains("cpu3/online") && !text.contains("cpu4/online"));
         assert!(text.contains("ext4 -o noatime,noinit_itable /dev/pmem0 /r"), "{text}");
-        let plain = script(&kernel, &Settings::default(), Then::Run);
+        let plain = script(&kernel, &GuestSettings::default(), Then::Run);
         assert!(!plain.contains("numa_balancing") && !plain.contains("hugepage"));
     }
 }

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{self, Error, Result};
-use modules::Module;
+use modules::KernelModule;
 
 /// Drivers that the guest needs, unless they are built into its kernel.
 pub const NEEDED: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
@@ -25,7 +25,7 @@ pub const RECENT: [u64; 2] = [6, 8];
 
 /// The kernel that a guest should have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedKernel {
     /// The distribution's.
     #[default]
     Distribution,
@@ -36,7 +36,7 @@ pub enum Wanted {
     Image(PathBuf, Option<PathBuf>),
 }
 
-impl Wanted {
+impl WantedKernel {
     /// Whether a kernel of this version, found by searching, is acceptable.
     fn admits(&self, version: &str) -> bool {
         *self != Self::Recent || recent(version)
@@ -45,20 +45,20 @@ impl Wanted {
 
 /// A kernel, ready to boot.
 #[derive(Clone, Debug, Default)]
-pub struct Kernel {
+pub struct GuestKernel {
     /// The file that QEMU loads: the uncompressed kernel if the host could unpack it.
     pub image: PathBuf,
     /// Its own version text, such as `6.1.0-13-cloud-amd64`.
     pub version: String,
     /// Modules in the order of loading.
-    pub modules: Vec<Module>,
+    pub modules: Vec<KernelModule>,
     /// The folder of the modules.
     pub folder: PathBuf,
     /// The image's origin, for reports.
     pub origin: PathBuf,
 }
 
-impl Kernel {
+impl GuestKernel {
     /// Whether it is at least [`RECENT`]. A kernel without a version is not.
     pub fn is_recent(&self) -> bool {
         recent(&self.version)
@@ -96,7 +96,7 @@ pub fn cache() -> Result<PathBuf> {
 ///
 /// # Errors
 /// The file is no kernel, or a driver that it needs is missing.
-pub fn named(image: &Path, modules: Option<&Path>) -> Result<Kernel> {
+pub fn named(image: &Path, modules: Option<&Path>) -> Result<GuestKernel> {
     let facts = image::look(image)?;
     let version = facts.version.clone().unwrap_or_default();
     let near = |up: &str| image.parent().map(|p| p.join(up).join("lib/modules").join(&version));
@@ -119,15 +119,15 @@ pub fn named(image: &Path, modules: Option<&Path>) -> Result<Kernel> {
     };
     let modules = modules::load(folder, &NEEDED)?;
     let ready = image::unpacked(image, &facts, &cache()?)?;
-    Ok(Kernel { image: ready, version, modules, folder: folder.clone(), origin: image.to_owned() })
+    Ok(GuestKernel { image: ready, version, modules, folder: folder.clone(), origin: image.to_owned() })
 }
 
 /// The wanted kernel: named, in the cache, installed, or fetched now. `say` gets progress messages.
 ///
 /// # Errors
 /// There is none, and none can be fetched.
-pub fn get(wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
-    if let Wanted::Image(image, modules) = wanted {
+pub fn get(wanted: &WantedKernel, say: &mut dyn FnMut(&str)) -> Result<GuestKernel> {
+    if let WantedKernel::Image(image, modules) = wanted {
         return named(image, modules.as_deref());
     }
     let cache = cache()?;
@@ -153,7 +153,8 @@ pub fn get(wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
 
 /// The image of a kernel that exists already, cached or installed. Fetches nothing.
 pub fn present() -> Option<PathBuf> {
-    let cached = cache().ok().and_then(|cache| package::cached(&cache, &Wanted::Distribution).ok().flatten());
+    let cached =
+        cache().ok().and_then(|cache| package::cached(&cache, &WantedKernel::Distribution).ok().flatten());
     let cached = cached.map(|k| k.image);
     cached.or_else(|| installed().into_iter().find(|image| named(image, None).is_ok()))
 }
@@ -192,10 +193,10 @@ mod tests {
 
     #[test]
     fn a_recent_kernel_is_one_by_its_number() {
-        let recent = |version| Wanted::Recent.admits(version);
+        let recent = |version| WantedKernel::Recent.admits(version);
         assert!(recent("6.12.107+deb13-cloud-amd64") && recent("6.8.0-31-generic") && recent("7.0"));
         assert!(!recent("6.1.0-56-cloud-amd64") && !recent("5.15.0-119-generic") && !recent(""));
-        assert!(Wanted::Distribution.admits("5.15.0-119-generic"));
+        assert!(WantedKernel::Distribution.admits("5.15.0-119-generic"));
     }
 
     #[test]

@@ -40,4 +40,4 @@ pub mod run;
 pub mod trial;
 pub mod wire;
 
-pub use error::{Error, Failure, Result};
+pub use error::{Error, FailureKind, Result};

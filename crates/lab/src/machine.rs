@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// A node of the virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct VirtualNode {
     /// Virtual CPUs; may be 0.
     pub cpus: u32,
     /// Memory; may be 0.
@@ -15,9 +15,9 @@ pub struct Node {
 
 /// The virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct VirtualMachine {
     /// Its nodes.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<VirtualNode>,
     /// SLIT distances, row by row: 10 on the diagonal, 11 to 254 elsewhere.
     pub distances: Vec<Vec<u8>>,
 }
@@ -35,7 +35,7 @@ pub const MOST_CPUS: u32 = 64;
 /// QEMU's limit.
 pub const MOST_NODES: usize = 64;
 
-impl Machine {
+impl VirtualMachine {
     /// `nodes` equal nodes, all equally far from each other.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Machine {
         }
         let row = |i| (0..n).map(|j| if i == j { LOCAL } else { far }).collect();
         let distances = (0..n).map(row).collect();
-        Self { nodes: vec![Node { cpus, memory }; n], distances }.checked()
+        Self { nodes: vec![VirtualNode { cpus, memory }; n], distances }.checked()
     }
 
     /// The nodes and latencies of `topology`, with at most `cpus` CPUs and `memory` a node: an
@@ -66,7 +66,7 @@ impl Machine {
     /// # Errors
     /// The rest makes no machine.
     pub fn like(topology: &Topology, cpus: u32, memory: Bytes) -> Result<Self> {
-        let node = |id: NodeId| Node {
+        let node = |id: NodeId| VirtualNode {
             cpus: cpus.min(topology.cpus_of(id).count() as u32),
             memory: memory.min(topology.nodes[id.index()].memory),
         };
@@ -163,33 +163,34 @@ mod tests {
 
     #[test]
     fn distances_are_slits() {
-        let m = Machine::even(3, 1, Bytes::gib(1), 21).unwrap();
+        let m = VirtualMachine::even(3, 1, Bytes::gib(1), 21).unwrap();
         assert_eq!(m.distances, [[10, 21, 21], [21, 10, 21], [21, 21, 10]]);
         for bad in [0, 9, 10, 255, 1000] {
-            let e = Machine::even(2, 1, Bytes::gib(1), bad).unwrap_err();
+            let e = VirtualMachine::even(2, 1, Bytes::gib(1), bad).unwrap_err();
             assert!(e.message.contains(&bad.to_string()), "{e}");
         }
     }
 
     #[test]
     fn what_is_too_small_or_too_large_is_refused() {
-        assert!(Machine::even(0, 1, Bytes::gib(1), 20).is_err());
-        assert!(Machine::even(4, 0, Bytes::gib(1), 20).is_err());
-        assert!(Machine::even(4, 17, Bytes::gib(1), 20).is_err());
-        assert!(Machine::even(4, 1, Bytes::mib(8), 20).unwrap_err().message.contains("8 MiB"));
-        let e = Machine::even(4, 1, Bytes::gib(8), 20).unwrap().fits(Bytes::gib(4)).unwrap_err();
+        assert!(VirtualMachine::even(0, 1, Bytes::gib(1), 20).is_err());
+        assert!(VirtualMachine::even(4, 0, Bytes::gib(1), 20).is_err());
+        assert!(VirtualMachine::even(4, 17, Bytes::gib(1), 20).is_err());
+        assert!(VirtualMachine::even(4, 1, Bytes::mib(8), 20).unwrap_err().message.contains("8 MiB"));
+        let e = VirtualMachine::even(4, 1, Bytes::gib(8), 20).unwrap().fits(Bytes::gib(4)).unwrap_err();
         assert_eq!(e.hint.as_deref(), Some("--mem 1024M, or fewer --nodes"));
     }
 
     #[test]
     fn a_presets_latencies_become_distances() {
         let t = homenode_machine::preset("epyc-nps4").unwrap().topology;
-        let m = Machine::like(&t, 1, Bytes::mib(512)).unwrap();
+        let m = VirtualMachine::like(&t, 1, Bytes::mib(512)).unwrap();
         assert_eq!((m.nodes.len(), m.cpus()), (8, 8));
         // 95, 110 and 200 ns.
         assert_eq!(m.distances[0], [10, 11, 11, 11, 21, 21, 21, 21]);
         let cxl =
-            Machine::like(&homenode_machine::preset("cxl").unwrap().topology, 1, Bytes::mib(512)).unwrap();
+            VirtualMachine::like(&homenode_machine::preset("cxl").unwrap().topology, 1, Bytes::mib(512))
+                .unwrap();
         assert!(cxl.nodes.iter().any(|n| n.cpus == 0), "{cxl:?}");
         assert!(cxl.distances.iter().enumerate().all(|(i, r)| r[i] == 10));
     }

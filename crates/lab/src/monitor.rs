@@ -5,12 +5,12 @@ use std::path::Path;
 
 use homenode_model::{Bytes, Core, Matrix, MbPerS, MigrationCost, NodeId, Ns, Topology};
 pub use homenode_wire::monitor::{
-    Addresses, Answer, Config, Counts, Cpu, Found, Interval, KERNEL, Layout, Order, Page, Process, Share,
-    Whose,
+    AccessCounts, AccessOwner, Config, Cpu, CpuShare, KERNEL, KernelLayout, ModelledInterval, MonitorAnswer,
+    MonitorCommand, MonitorReport, PageAccesses, PhysicalAddresses, Process,
 };
 
 use crate::error::{self, Error, Result};
-use crate::machine::Machine;
+use crate::machine::VirtualMachine;
 
 /// Guest memory from which on QEMU's 'pc' machine leaves a larger hole under 4 GiB, and the start
 /// of that hole.
@@ -26,7 +26,7 @@ const TRUE_ADDRESSES: (u32, u32) = (8, 2);
 /// The modelled machine behind `machine`: caches, core, controllers, ports and local latency of
 /// `like`. If `like` has the same nodes, its latencies and links hold. Otherwise the local latency
 /// times the distances, and its narrowest link.
-pub fn modelled(machine: &Machine, like: &Topology, same_nodes: bool) -> Topology {
+pub fn modelled(machine: &VirtualMachine, like: &Topology, same_nodes: bool) -> Topology {
     let cpus = machine.nodes.iter().enumerate();
     let cpus = cpus.flat_map(|(i, n)| (0..n.cpus).map(move |_| NodeId(i as u16))).collect();
     let first = like.cpus.first().copied().unwrap_or_default();
@@ -56,7 +56,7 @@ pub fn modelled(machine: &Machine, like: &Topology, same_nodes: bool) -> Topolog
 pub fn configuration(
     machine: &Topology,
     qemu: (u32, u32),
-    kernel: Option<Layout>,
+    kernel: Option<KernelLayout>,
     disk: Bytes,
     control: i32,
     output: &Path,
@@ -76,9 +76,9 @@ pub fn configuration(
             ..machine.clone()
         },
         addresses: if qemu < TRUE_ADDRESSES {
-            Addresses::Blocks { low }
+            PhysicalAddresses::Blocks { low }
         } else {
-            Addresses::Physical { low }
+            PhysicalAddresses::Physical { low }
         },
         disk,
         kernel,
@@ -91,7 +91,7 @@ pub fn configuration(
 ///
 /// # Errors
 /// The file does not exist or makes no sense.
-pub fn read(path: &Path) -> Result<Found> {
+pub fn read(path: &Path) -> Result<MonitorReport> {
     let mut file = File::open(path).map_err(|e| error::of_file("read", path, &e))?;
     homenode_wire::read(&mut file)
         .map_err(|e| Error::failed("the monitor's counts make no sense").tried(e.to_string()))
@@ -104,10 +104,10 @@ mod tests {
     #[test]
     fn the_plug_in_reads_what_is_written() {
         let like = homenode_machine::preset("epyc-nps4").unwrap().topology;
-        let machine = Machine::even(4, 2, Bytes::gib(1), 21).unwrap();
+        let machine = VirtualMachine::even(4, 2, Bytes::gib(1), 21).unwrap();
         let topology = modelled(&machine, &like, false);
-        let low = Addresses::Physical { low: Bytes(LARGE_LOW) };
-        let layout = Layout { areas: 1, current: 2, direct: 3, process: 4, name: 5 };
+        let low = PhysicalAddresses::Physical { low: Bytes(LARGE_LOW) };
+        let layout = KernelLayout { areas: 1, current: 2, direct: 3, process: 4, name: 5 };
         let config = configuration(&topology, (9, 0), Some(layout), Bytes::mib(64), 7, Path::new("/x y"));
         let bytes = homenode_wire::encode(&config).unwrap();
         let config = homenode_monitor::config::parse(&bytes).unwrap();
@@ -118,25 +118,25 @@ mod tests {
         assert_eq!((config.machine.cpus, config.machine.latency), (topology.cpus, topology.latency));
         assert_eq!((config.machine.nodes, config.machine.link), (topology.nodes, topology.link));
         let old = configuration(&config_machine(), (8, 1), None, Bytes(0), 7, Path::new("x"));
-        assert_eq!(old.addresses, Addresses::Blocks { low: Bytes(LARGE_LOW) });
+        assert_eq!(old.addresses, PhysicalAddresses::Blocks { low: Bytes(LARGE_LOW) });
     }
 
     fn config_machine() -> Topology {
         let like = homenode_machine::preset("epyc-nps4").unwrap().topology;
-        modelled(&Machine::even(4, 2, Bytes::gib(1), 21).unwrap(), &like, false)
+        modelled(&VirtualMachine::even(4, 2, Bytes::gib(1), 21).unwrap(), &like, false)
     }
 
     #[test]
     fn a_machine_of_other_nodes_has_the_narrowest_link_between_them() {
         let mut like = homenode_machine::preset("epyc-nps4").unwrap().topology;
         like.link = Matrix::from_fn(8, |i, j| MbPerS(if i == j { 0 } else { 100 + (i * j) as u64 }));
-        let four = modelled(&Machine::even(4, 1, Bytes::gib(1), 21).unwrap(), &like, false);
+        let four = modelled(&VirtualMachine::even(4, 1, Bytes::gib(1), 21).unwrap(), &like, false);
         assert_eq!(four.link.row(NodeId(1)), [100, 0, 100, 100].map(MbPerS));
         assert_eq!(
             (four.nodes[3].bandwidth, four.nodes[3].port),
             (like.nodes[0].bandwidth, like.nodes[0].port)
         );
-        let eight = modelled(&Machine::even(8, 1, Bytes::gib(1), 21).unwrap(), &like, true);
+        let eight = modelled(&VirtualMachine::even(8, 1, Bytes::gib(1), 21).unwrap(), &like, true);
         assert_eq!(eight.link, like.link);
     }
 
@@ -146,8 +146,8 @@ mod tests {
         let path = scratch.path().join("counts");
         let error = || read(&path).unwrap_err().to_string();
         assert!(error().contains("counts"), "{}", error());
-        let cpu = Cpu { shares: [(1, Share::default())].into(), ..Cpu::default() };
-        let found = Found { cpus: vec![cpu], ..Found::default() };
+        let cpu = Cpu { shares: [(1, CpuShare::default())].into(), ..Cpu::default() };
+        let found = MonitorReport { cpus: vec![cpu], ..MonitorReport::default() };
         std::fs::write(&path, homenode_wire::encode(&found).unwrap()).unwrap();
         assert_eq!(read(&path).unwrap(), found);
         std::fs::write(&path, b"homenode counts 3\n").unwrap();

@@ -8,8 +8,8 @@ use homenode_model::Bytes;
 
 use crate::carry::on_path;
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
-use crate::machine::Machine;
+use crate::kernel::GuestKernel;
+use crate::machine::VirtualMachine;
 
 /// The emulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Accel {
     /// code while another one patches it may keep a breakpoint that is gone from memory. Late in
     /// its boot, Linux 6.12 patches code that every tick executes (`sched_clock_stable`): one boot
     /// of 30 on a busy host ended there. Of 90 boots of Linux 6.1 none did.
-    pub fn wants_late_cpus(self, kernel: &Kernel) -> bool {
+    pub fn wants_late_cpus(self, kernel: &GuestKernel) -> bool {
         match self {
             Self::Deterministic => true,
             Self::Tcg => kernel.is_recent(),
@@ -123,7 +123,7 @@ fn version(text: &str) -> Option<(u32, u32)> {
 #[derive(Debug)]
 pub struct Boot<'a> {
     /// The machine.
-    pub machine: &'a Machine,
+    pub machine: &'a VirtualMachine,
     /// How its instructions are executed.
     pub accel: Accel,
     /// Whether all CPUs but the first stay off until the start script puts them on line.
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn nodes_become_options() {
-        let mut machine = Machine::even(2, 2, Bytes::mib(512), 21).unwrap();
+        let mut machine = VirtualMachine::even(2, 2, Bytes::mib(512), 21).unwrap();
         machine.nodes[1].cpus = 0;
         let boot = Boot {
             machine: &machine,
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_memory_comes_before_the_nodes() {
-        let machine = Machine::even(1, 1, Bytes::mib(512), 21).unwrap();
+        let machine = VirtualMachine::even(1, 1, Bytes::mib(512), 21).unwrap();
         let boot = Boot {
             machine: &machine,
             accel: Accel::Deterministic,
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn cpus_come_late_where_code_is_patched_under_them() {
         let late = |accel: Accel, linux: &str| {
-            accel.wants_late_cpus(&Kernel { version: linux.into(), ..Kernel::default() })
+            accel.wants_late_cpus(&GuestKernel { version: linux.into(), ..GuestKernel::default() })
         };
         assert!(late(Accel::Tcg, "6.12.1-cloud-amd64") && !late(Accel::Tcg, "6.1.0-13-cloud-amd64"));
         assert!(late(Accel::Deterministic, "6.1.0") && !late(Accel::Kvm, "6.12.1"));

@@ -31,19 +31,19 @@ pub mod told;
 
 use homenode_model::{Ns, Topology};
 
-use crate::machine::Machine;
-use crate::monitor::Found;
-use told::Told;
+use crate::machine::VirtualMachine;
+use crate::monitor::MonitorReport;
+use told::ProcessReports;
 
 /// A run on the lab, with everything that was reported of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
+pub struct LabRun<'a> {
     /// The monitor's counts.
-    pub found: &'a Found,
+    pub found: &'a MonitorReport,
     /// The processes' reports.
-    pub told: &'a Told,
+    pub told: &'a ProcessReports,
     /// The virtual machine.
-    pub machine: &'a Machine,
+    pub machine: &'a VirtualMachine,
     /// The modelled machine behind it.
     pub modelled: &'a Topology,
     /// From the program's start to its end.

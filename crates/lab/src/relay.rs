@@ -9,9 +9,9 @@ use std::thread;
 
 /// Number of bytes that have arrived, readable while more arrive.
 #[derive(Clone, Debug, Default)]
-pub struct Count(Arc<AtomicU64>);
+pub struct ByteCount(Arc<AtomicU64>);
 
-impl Count {
+impl ByteCount {
     /// How many.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Acquire)
@@ -20,8 +20,8 @@ impl Count {
 
 /// Relays the port's output to `to`, on a thread. Bytes that cannot be written are counted and
 /// dropped, because the guest must not wait for a reader that is gone.
-pub fn out_of(port: UnixStream, mut to: Box<dyn Write + Send>) -> Count {
-    let count = Count::default();
+pub fn out_of(port: UnixStream, mut to: Box<dyn Write + Send>) -> ByteCount {
+    let count = ByteCount::default();
     let counted = count.clone();
     thread::spawn(move || {
         let mut port = port;

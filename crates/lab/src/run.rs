@@ -14,19 +14,19 @@ use homenode_model::{Bytes, Topology};
 
 use crate::bring::Brought;
 use crate::carry::Carry;
-use crate::error::{self, Error, Failure, Result};
-use crate::initramfs::{self, Settings, Then, Thp};
-use crate::kernel::{self, Kernel, Wanted};
-use crate::machine::{self, Machine};
-use crate::monitor::Found;
+use crate::error::{self, Error, FailureKind, Result};
+use crate::initramfs::{self, GuestSettings, Then, Thp};
+use crate::kernel::{self, GuestKernel, WantedKernel};
+use crate::machine::{self, VirtualMachine};
+use crate::monitor::MonitorReport;
 use crate::qemu::{Accel, Boot, Console, Disk, Qemu};
-use crate::wire::{JOB, Job, STREAMS, Status, User};
+use crate::wire::{GuestJob, JOB, ProgramEnd, STREAMS, User};
 use crate::{disk, trial};
 use homenode_scratch::Scratch;
 
 /// How to execute the guest's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum AccelChoice {
     /// KVM if a trial shows that it works, else emulated.
     #[default]
     Auto,
@@ -40,13 +40,13 @@ pub enum Choice {
 #[derive(Clone, Debug)]
 pub struct Lab {
     /// The machine.
-    pub machine: Machine,
+    pub machine: VirtualMachine,
     /// Its kernel.
-    pub kernel: Wanted,
+    pub kernel: WantedKernel,
     /// A QEMU instead of the one in PATH.
     pub qemu: Option<PathBuf>,
     /// How its instructions are executed.
-    pub accel: Choice,
+    pub accel: AccelChoice,
     /// Whether each run does the same in the same order; see [`Accel::Deterministic`]. Standard
     /// input is read to its end first, and the program's output comes when it has ended.
     pub deterministic: bool,
@@ -118,7 +118,7 @@ pub struct Program {
 }
 
 /// The targets of the program's streams.
-pub struct Streams {
+pub struct StreamTargets {
     /// Its standard input; `None`: empty.
     pub stdin: Option<Box<dyn Read + Send>>,
     /// Its standard output.
@@ -128,7 +128,7 @@ pub struct Streams {
 }
 
 /// Supervision of a run.
-pub struct Watch<'a> {
+pub struct Supervision<'a> {
     /// Longest time for the program; `None`: no limit.
     pub timeout: Option<Duration>,
     /// A signal that somebody has sent to this process since the last call. The first is passed on
@@ -140,9 +140,9 @@ pub struct Watch<'a> {
 
 /// The result of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// How the program ended.
-    pub status: Status,
+    pub status: ProgramEnd,
     /// From the start of QEMU to the program's first instruction.
     pub boot: Duration,
     /// From there to the program's end, by the guest's clock.
@@ -154,7 +154,7 @@ pub struct Outcome {
     /// Files that did not travel and that the program may need.
     pub left: Vec<String>,
     /// The monitor's results.
-    pub found: Option<Found>,
+    pub found: Option<MonitorReport>,
     /// The guest's kernel.
     pub kernel: String,
     /// How its instructions were executed.
@@ -164,9 +164,14 @@ pub struct Outcome {
 /// Runs `program` in the lab.
 ///
 /// # Errors
-/// The program cannot run there ([`Failure::CannotRun`]), the lab failed, the guest panicked, or
-/// the time is over. Nothing is left behind in any case.
-pub fn run(lab: &Lab, program: &Program, streams: Streams, watch: &mut Watch) -> Result<Outcome> {
+/// The program cannot run there ([`FailureKind::CannotRun`]), the lab failed, the guest panicked,
+/// or the time is over. Nothing is left behind in any case.
+pub fn run(
+    lab: &Lab,
+    program: &Program,
+    streams: StreamTargets,
+    watch: &mut Supervision,
+) -> Result<RunOutcome> {
     let mut streams = streams;
     let input = match (lab.deterministic, streams.stdin.take()) {
         (false, stdin) => {
@@ -209,7 +214,7 @@ pub fn shell(lab: &Lab, program: Option<&Program>, say: &mut dyn FnMut(&str)) ->
 /// Everything that a boot needs.
 struct Ready {
     qemu: Emulator,
-    kernel: Kernel,
+    kernel: GuestKernel,
     accel: Accel,
     late_cpus: bool,
     initramfs: PathBuf,
@@ -296,7 +301,7 @@ fn prepare(
     let scratch = Scratch::inside(&lab.scratch, "lab")?;
     let accel = accel(lab, &qemu, &kernel, &busybox, scratch.path(), say)?;
     let late_cpus = accel.wants_late_cpus(&kernel);
-    let settings = Settings {
+    let settings = GuestSettings {
         numa_balancing: lab.numa_balancing,
         thp: lab.thp,
         late_cpus: if late_cpus { lab.machine.cpus() - 1 } else { 0 },
@@ -323,7 +328,7 @@ fn has_pdeathsig(setpriv: &Path) -> bool {
 fn accel(
     lab: &Lab,
     qemu: &Qemu,
-    kernel: &Kernel,
+    kernel: &GuestKernel,
     busybox: &Path,
     scratch: &Path,
     say: &mut dyn FnMut(&str),
@@ -331,7 +336,7 @@ fn accel(
     if lab.deterministic {
         return Ok(Accel::Deterministic);
     }
-    if lab.monitor.is_some() || lab.accel == Choice::Tcg {
+    if lab.monitor.is_some() || lab.accel == AccelChoice::Tcg {
         return Ok(Accel::Tcg);
     }
     if Path::new("/dev/kvm").exists() {
@@ -339,7 +344,7 @@ fn accel(
     }
     match (trial::kvm_works(qemu, kernel, busybox, scratch)?, lab.accel) {
         (true, _) => Ok(Accel::Kvm),
-        (false, Choice::Kvm) => Err(Error::failed("KVM does not work here")
+        (false, AccelChoice::Kvm) => Err(Error::failed("KVM does not work here")
             .tried(
                 "boot the kernel with -accel kvm: it did not come up, or /dev/kvm is not open to this user",
             )
@@ -367,7 +372,7 @@ fn load(lab: &Lab, program: Option<&Program>, busybox: &Path) -> Result<Carry> {
     }
     // Programs call the shell by this name (system(3)).
     carry.program(Path::new("/bin/sh"))?;
-    carry.program(&lab.guest).map_err(|e| e.kind(Failure::Failed))?;
+    carry.program(&lab.guest).map_err(|e| e.kind(FailureKind::Failed))?;
     for path in &lab.with {
         carry.add_all(path)?;
     }
@@ -442,7 +447,7 @@ fn user(lab: &Lab) -> User {
     User { user: rustix::process::getuid().as_raw(), group: rustix::process::getgid().as_raw() }
 }
 
-fn job(lab: &Lab, program: Option<&Program>, user: User) -> Job {
+fn job(lab: &Lab, program: Option<&Program>, user: User) -> GuestJob {
     let mut env = lab.env.clone();
     let path = env.entry("PATH".into()).or_default();
     if !path.is_empty() {
@@ -460,7 +465,7 @@ fn job(lab: &Lab, program: Option<&Program>, user: User) -> Job {
         env.insert(marks.variable.into(), MARKS.into());
     }
     let absolute = |p: &Path| std::path::absolute(p).unwrap_or_else(|_| p.to_owned());
-    Job {
+    GuestJob {
         program: program.map(|p| absolute(&p.path)).unwrap_or_default(),
         name: program.map(|p| p.name.clone()).unwrap_or_default(),
         args: program.map(|p| p.args.clone()).unwrap_or_default(),

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use homenode_model::Bytes;
 
 use crate::error::Result;
-use crate::initramfs::{self, Settings, Then};
-use crate::kernel::{self, Kernel};
-use crate::machine::Machine;
+use crate::initramfs::{self, GuestSettings, Then};
+use crate::kernel::{self, GuestKernel};
+use crate::machine::VirtualMachine;
 use crate::qemu::{Accel, Boot, Console, Qemu};
 use homenode_scratch::Scratch;
 
@@ -26,7 +26,7 @@ const LONG_ENOUGH: Duration = Duration::from_secs(4);
 ///
 /// # Errors
 /// The trial could not be set up. A trial that fails is an answer.
-pub fn kvm_works(qemu: &Qemu, kernel: &Kernel, busybox: &Path, scratch: &Path) -> Result<bool> {
+pub fn kvm_works(qemu: &Qemu, kernel: &GuestKernel, busybox: &Path, scratch: &Path) -> Result<bool> {
     if fs::File::options().read(true).write(true).open("/dev/kvm").is_err() {
         return Ok(false);
     }
@@ -45,11 +45,11 @@ pub fn kvm_works(qemu: &Qemu, kernel: &Kernel, busybox: &Path, scratch: &Path) -
     Ok(works)
 }
 
-fn boots(qemu: &Qemu, kernel: &Kernel, busybox: &Path, scratch: &Path) -> Result<bool> {
-    let archive = initramfs::make(kernel, busybox, &Settings::default(), Then::Nothing)?;
+fn boots(qemu: &Qemu, kernel: &GuestKernel, busybox: &Path, scratch: &Path) -> Result<bool> {
+    let archive = initramfs::make(kernel, busybox, &GuestSettings::default(), Then::Nothing)?;
     let (initramfs, console) = (scratch.join("initramfs"), scratch.join("console"));
     fs::write(&initramfs, archive).map_err(|e| crate::error::of_file("write", &initramfs, &e))?;
-    let machine = Machine::even(1, 1, Bytes::mib(256), 20)?;
+    let machine = VirtualMachine::even(1, 1, Bytes::mib(256), 20)?;
     let boot = Boot {
         machine: &machine,
         accel: Accel::Kvm,

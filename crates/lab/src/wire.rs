@@ -5,7 +5,9 @@ use std::path::Component;
 
 use homenode_wire::Message;
 use homenode_wire::lab::Back;
-pub use homenode_wire::lab::{Entry, EntryKind, Job, Order, Said, Status, Time, User, Written};
+pub use homenode_wire::lab::{
+    EntryKind, GuestCommand, GuestJob, GuestMessage, ProgramEnd, ReturnedFile, Time, User, WrittenBytes,
+};
 
 /// Names of the ports, as in the guest's `/sys/class/virtio-ports`.
 pub const PORTS: [&str; 5] = ["control", "stdin", "stdout", "stderr", "files"];
@@ -32,7 +34,7 @@ pub fn say<M: Message>(to: &mut impl Write, message: &M) -> io::Result<()> {
 ///
 /// # Errors
 /// As [`say`].
-pub fn write_entry(to: &mut impl Write, entry: Entry) -> io::Result<()> {
+pub fn write_entry(to: &mut impl Write, entry: ReturnedFile) -> io::Result<()> {
     say(to, &Back::Entry(entry))
 }
 
@@ -48,7 +50,7 @@ pub fn write_end(to: &mut impl Write) -> io::Result<()> {
 ///
 /// # Errors
 /// The stream ends early, or an entry makes no sense or points out of the folder.
-pub fn read_entry(from: &mut impl Read) -> io::Result<Option<Entry>> {
+pub fn read_entry(from: &mut impl Read) -> io::Result<Option<ReturnedFile>> {
     let mut entry = match homenode_wire::read(from).map_err(|e| bad(format!("the guest sent {e}")))? {
         Back::Entry(entry) => entry,
         Back::End => return Ok(None),
@@ -67,8 +69,8 @@ pub fn read_entry(from: &mut impl Read) -> io::Result<Option<Entry>> {
 mod tests {
     use super::*;
 
-    fn entry(path: &str, kind: EntryKind) -> Entry {
-        Entry { path: path.into(), kind, mode: 0o644, modified: Time { seconds: -1, nanoseconds: 5 } }
+    fn entry(path: &str, kind: EntryKind) -> ReturnedFile {
+        ReturnedFile { path: path.into(), kind, mode: 0o644, modified: Time { seconds: -1, nanoseconds: 5 } }
     }
 
     #[test]
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn modes_and_times_are_those_of_files() {
         let mut bytes = Vec::new();
-        let strange = Entry {
+        let strange = ReturnedFile {
             mode: u32::MAX,
             modified: Time { seconds: 1, nanoseconds: u32::MAX },
             ..entry("a", EntryKind::Folder)

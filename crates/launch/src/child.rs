@@ -10,7 +10,7 @@ use std::{io, thread};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
-use homenode_error::{Context, Error, Failure, Result};
+use homenode_error::{Context, Error, FailureKind, Result};
 use homenode_task::{self as task, Task};
 
 use crate::io_wait::IoWait;
@@ -123,11 +123,11 @@ fn cannot_start(program: &OsStr, path: &Path, e: &io::Error) -> Error {
     match e.kind() {
         // The file is there, so what is missing is what its first line names.
         io::ErrorKind::NotFound => {
-            error.kind(Failure::CannotRun).hint("does its first line (#!) name an interpreter that is there?")
+            error.kind(FailureKind::CannotRun).hint("does its first line (#!) name an interpreter that is there?")
         }
-        _ if e.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => error.kind(Failure::CannotRun).hint(
+        _ if e.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => error.kind(FailureKind::CannotRun).hint(
             "is it for another architecture than this machine's, or a script without a first line (#!) that names its interpreter?",
         ),
-        _ => error.kind(Failure::of_start(e)),
+        _ => error.kind(FailureKind::of_start(e)),
     }
 }

@@ -14,7 +14,7 @@ use object::elf::{DT_NEEDED, FileHeader64};
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 use object::{ReadCache, elf};
 
-use homenode_error::{Error, Failure, Result};
+use homenode_error::{Error, FailureKind, Result};
 
 /// The recorder, as a program's list of libraries names it.
 pub(crate) const RECORDER: &str = "libhomenode_trace.so";
@@ -53,7 +53,7 @@ pub fn find(program: &OsStr) -> Result<PathBuf> {
             Ok(()) => Ok(path.to_owned()),
             Err((kind, why)) => {
                 Err(Error::failed(format!("cannot run {shown}")).tried(why).kind(kind).hint(match kind {
-                    Failure::NotFound => "is the name right, and has it been built?",
+                    FailureKind::NotFound => "is the name right, and has it been built?",
                     _ => "a program must be a file with permission to execute (chmod +x)",
                 }))
             }
@@ -65,19 +65,19 @@ pub fn find(program: &OsStr) -> Result<PathBuf> {
         let path = folder.join(program);
         match runnable(&path) {
             Ok(()) => return Ok(path),
-            Err((Failure::CannotRun, why)) if path.is_file() => drop(refused.get_or_insert(why)),
+            Err((FailureKind::CannotRun, why)) if path.is_file() => drop(refused.get_or_insert(why)),
             Err(_) => {}
         }
     }
     if let Some(why) = refused {
         return Err(Error::failed(format!("cannot run {shown}"))
             .tried(why)
-            .kind(Failure::CannotRun)
+            .kind(FailureKind::CannotRun)
             .hint("a program must be a file with permission to execute (chmod +x)"));
     }
     let error = Error::failed(format!("there is no program '{shown}'"))
         .tried(format!("look in the folders of PATH: {}", folders.display()))
-        .kind(Failure::NotFound);
+        .kind(FailureKind::NotFound);
     Err(if !program.is_empty() && Path::new(program).is_file() {
         error.hint(format!("the one in this folder is ./{shown}"))
     } else {
@@ -85,16 +85,16 @@ pub fn find(program: &OsStr) -> Result<PathBuf> {
     })
 }
 
-fn runnable(path: &Path) -> std::result::Result<(), (Failure, String)> {
+fn runnable(path: &Path) -> std::result::Result<(), (FailureKind, String)> {
     match fs::metadata(path) {
         Err(e) => {
             let there = !matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory);
-            let kind = if there { Failure::CannotRun } else { Failure::NotFound };
+            let kind = if there { FailureKind::CannotRun } else { FailureKind::NotFound };
             Err((kind, format!("look at {}: {e}", path.display())))
         }
-        Ok(m) if m.is_dir() => Err((Failure::CannotRun, format!("{} is a folder", path.display()))),
+        Ok(m) if m.is_dir() => Err((FailureKind::CannotRun, format!("{} is a folder", path.display()))),
         Ok(m) if m.permissions().mode() & 0o111 == 0 => {
-            Err((Failure::CannotRun, format!("{} may not be executed", path.display())))
+            Err((FailureKind::CannotRun, format!("{} may not be executed", path.display())))
         }
         Ok(_) => Ok(()),
     }
@@ -257,11 +257,11 @@ mod tests {
     #[test]
     fn programs_are_found_as_by_a_shell() {
         assert!(find("sh".as_ref()).unwrap().ends_with("sh"));
-        assert_eq!(find("no-such-program-at-all".as_ref()).unwrap_err().kind, Failure::NotFound);
-        assert_eq!(find("./no-such".as_ref()).unwrap_err().kind, Failure::NotFound);
-        assert_eq!(find("".as_ref()).unwrap_err().kind, Failure::NotFound);
-        assert_eq!(find("/".as_ref()).unwrap_err().kind, Failure::CannotRun);
-        assert_eq!(find("/etc/passwd".as_ref()).unwrap_err().kind, Failure::CannotRun);
+        assert_eq!(find("no-such-program-at-all".as_ref()).unwrap_err().kind, FailureKind::NotFound);
+        assert_eq!(find("./no-such".as_ref()).unwrap_err().kind, FailureKind::NotFound);
+        assert_eq!(find("".as_ref()).unwrap_err().kind, FailureKind::NotFound);
+        assert_eq!(find("/".as_ref()).unwrap_err().kind, FailureKind::CannotRun);
+        assert_eq!(find("/etc/passwd".as_ref()).unwrap_err().kind, FailureKind::CannotRun);
     }
 
     #[test]

@@ -20,20 +20,20 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use homenode_error::Result;
-use homenode_log::recording::{Ended, Meta, Recording};
+use homenode_log::recording::{Meta, RecordedEnd, Recording};
 use homenode_task::Task;
 
 use crate::{program, rank};
-use directory::Target;
-use finish::Summary;
+use directory::RecordingTarget;
+use finish::RecordingContents;
 
 /// Lines of the recorder's filter unless told otherwise: 4096 × 64 B.
 pub const FILTER_LINES: u32 = 4096;
 
 /// Where the program's standard output goes. Its standard error is homenode's, but for
-/// [`Streams::File`].
+/// [`OutputTarget::File`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Streams {
+pub enum OutputTarget {
     /// To homenode's standard output.
     Inherit,
     /// To homenode's standard error: standard output carries a result of homenode.
@@ -44,14 +44,14 @@ pub enum Streams {
 
 /// Who sees the accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum AccessRecorder {
     /// The program's own code: it was built with homenode's compilers.
     Instrumented,
     /// An emulator that runs the program as it is.
     Emulated,
 }
 
-impl Way {
+impl AccessRecorder {
     /// The word that goes with every count.
     pub const fn kind(self) -> &'static str {
         match self {
@@ -69,15 +69,15 @@ pub struct RecordSpec {
     /// Its arguments.
     pub args: Vec<OsString>,
     /// Where the recording goes.
-    pub target: Target,
+    pub target: RecordingTarget,
     /// Lines of the filter, a power of two; 0: every access is kept.
     pub filter_lines: u32,
     /// `OMP_NUM_THREADS`, unless the environment is to decide.
     pub threads: Option<u32>,
     /// Where its output goes.
-    pub streams: Streams,
+    pub streams: OutputTarget,
     /// Who sees the accesses.
-    pub way: Way,
+    pub way: AccessRecorder,
 }
 
 impl RecordSpec {
@@ -99,13 +99,13 @@ pub struct Recorded {
     /// How long it took.
     pub elapsed: Duration,
     /// What is in it.
-    pub summary: Summary,
+    pub summary: RecordingContents,
     /// What went wrong without being fatal, for a person.
     pub trouble: Vec<String>,
 }
 
 impl Recorded {
-    /// The last line of what the program wrote to [`Streams::File`].
+    /// The last line of what the program wrote to [`OutputTarget::File`].
     pub fn last_words(&self) -> String {
         let text = std::fs::read_to_string(self.recording.path.join(run::OUTPUT)).unwrap_or_default();
         text.lines()
@@ -136,11 +136,11 @@ impl Recorded {
 pub fn record(spec: &RecordSpec, task: &dyn Task) -> Result<Recorded> {
     let path = program::find(&spec.program)?;
     let emulator = match spec.way {
-        Way::Instrumented => {
+        AccessRecorder::Instrumented => {
             program::refuse_unrecordable(&path)?;
             None
         }
-        Way::Emulated => Some(emulator::Emulator::find(&path, task)?),
+        AccessRecorder::Emulated => Some(emulator::Emulator::find(&path, task)?),
     };
     let environment = run::environment(spec);
     let mut recording = directory::make(&spec.target, meta(spec, &environment))?;
@@ -152,7 +152,7 @@ pub fn record(spec: &RecordSpec, task: &dyn Task) -> Result<Recorded> {
             return Err(error);
         }
     };
-    let ended = Ended {
+    let ended = RecordedEnd {
         status: ran.status.code(),
         signal: std::os::unix::process::ExitStatusExt::signal(&ran.status),
         elapsed_ns: u64::try_from(ran.elapsed.as_nanos()).unwrap_or(u64::MAX),

@@ -8,20 +8,20 @@ use homenode_wire::facts;
 
 /// What homenode may spend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct RunBudget {
     /// Thousandths of the run time.
     pub permille: u64,
     /// Milliseconds that homenode may always spend in addition.
     pub milliseconds: u64,
 }
 
-impl Default for Budget {
+impl Default for RunBudget {
     fn default() -> Self {
         Self { permille: 10, milliseconds: 2000 }
     }
 }
 
-impl FromStr for Budget {
+impl FromStr for RunBudget {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
@@ -43,7 +43,7 @@ impl FromStr for Budget {
     }
 }
 
-impl fmt::Display for Budget {
+impl fmt::Display for RunBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = self.permille as f64 / 10.0;
         match self.milliseconds {
@@ -54,8 +54,8 @@ impl fmt::Display for Budget {
     }
 }
 
-impl From<Budget> for facts::Budget {
-    fn from(b: Budget) -> Self {
+impl From<RunBudget> for facts::Budget {
+    fn from(b: RunBudget) -> Self {
         Self { permille: b.permille, fixed: Ns(b.milliseconds.saturating_mul(1_000_000)) }
     }
 }
@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn a_budget_is_a_share_and_a_time() {
-        let read = |text: &str| text.parse::<Budget>().map(|b| (b.permille, b.milliseconds));
+        let read = |text: &str| text.parse::<RunBudget>().map(|b| (b.permille, b.milliseconds));
         assert_eq!(read("1%+2s"), Ok((10, 2000)));
         assert_eq!([read("0.5%"), read("500ms"), read("0%")], [Ok((5, 0)), Ok((0, 500)), Ok((0, 0))]);
         for bad in ["", "1", "%", "200%", "-1s", "1%+", "x s", "1e30s"] {
             assert!(read(bad).is_err(), "{bad}");
         }
         for text in ["1%+2s", "0.5%+500ms", "3%"] {
-            assert_eq!(text.parse::<Budget>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<RunBudget>().unwrap().to_string(), text);
         }
     }
 }

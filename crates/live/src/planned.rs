@@ -3,25 +3,25 @@
 use std::path::Path;
 
 use homenode_error::{Error, Result};
-use homenode_plan::file::Plan;
+use homenode_plan::file::PlanFile;
 use homenode_plan::threads::{self, Fit};
 use homenode_runtime::nodes::Nodes;
 
 /// A plan that fits this run.
 #[derive(Clone, Debug)]
-pub struct Planned {
-    pub(crate) plan: Plan,
+pub struct FittingPlan {
+    pub(crate) plan: PlanFile,
     pub(crate) threads: usize,
     pub(crate) fit: Fit,
 }
 
-impl Planned {
+impl FittingPlan {
     /// Reads a plan for a run of this many threads; `None`: as the environment or the plan says.
     ///
     /// # Errors
     /// The file is no plan, or does not serve this run.
     pub fn read(path: &Path, threads: Option<u32>) -> Result<Self> {
-        let plan = Plan::read(path)?;
+        let plan = PlanFile::read(path)?;
         threads::fit_ranks(&plan)?;
         let n = threads::of_run(threads, &plan);
         let fit = threads::fit(&plan, n)?;

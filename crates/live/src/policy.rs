@@ -2,7 +2,7 @@
 
 use homenode_error::Result;
 use homenode_model::Bytes;
-use homenode_runtime::driver::Machine;
+use homenode_runtime::driver::LiveMachine;
 use homenode_wire::facts::Arming;
 use homenode_wire::settings;
 
@@ -40,8 +40,8 @@ impl RunPolicy {
             other => (other, None),
         };
         // Its name and options are right or wrong on any machine.
-        let machine = settings::Machine::even(2, 1, Bytes::gib(4), 20);
-        let machine = Machine::of(&machine).expect("a machine of two nodes");
+        let machine = settings::MachineNodes::even(2, 1, Bytes::gib(4), 20);
+        let machine = LiveMachine::of(&machine).expect("a machine of two nodes");
         let policy = homenode_policy::build(spec, &machine.context(Bytes::kib(4)))
             .map_err(|e| policies::error(text, &e))?;
         let is_told = policy.interest().counts() || policy.interest().draws;

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-use homenode_dataset::Meta;
+use homenode_dataset::DatasetMeta;
 use homenode_error::{Context, Error, Result};
 use homenode_launch::loadable::{Loadable, loadable};
 use homenode_launch::preload::preload;
@@ -17,16 +17,16 @@ use homenode_runtime::nodes::Nodes;
 use homenode_runtime::watch::Wanted;
 use homenode_scratch::Scratch;
 use homenode_symbols as symbols;
-use homenode_verdict::advice::Names;
+use homenode_verdict::advice::SourceNames;
 use homenode_verdict::facts;
-use homenode_verdict::report::Report;
+use homenode_verdict::report::RunReport;
 use homenode_wire::facts::Facts;
-use homenode_wire::schedule::Asked;
+use homenode_wire::schedule::RequestedSchedule;
 use homenode_wire::settings::{self, MoveWhile, Settings};
 use homenode_wire::{Message, plan};
 
-use crate::budget::Budget;
-use crate::planned::Planned;
+use crate::budget::RunBudget;
+use crate::planned::FittingPlan;
 use crate::policy::RunPolicy;
 
 /// Smallest static variable that is an object, in bytes.
@@ -38,13 +38,13 @@ pub struct RunOptions<'a> {
     /// Which page moves where.
     pub policy: RunPolicy,
     /// A plan that says where each page lives; the policy then has nothing to decide.
-    pub planned: Option<Planned>,
+    pub planned: Option<FittingPlan>,
     /// What tells who touches which page.
     pub source: Wanted,
     /// The CPUs are dealt into this many nodes.
     pub pretend_nodes: Option<u16>,
     /// CPU time that homenode may spend; `None`: little until moving shows a gain.
-    pub budget: Option<Budget>,
+    pub budget: Option<RunBudget>,
     /// Everything moves that the policy names, and nobody judges whether that pays.
     pub force: bool,
     /// Pages are copied also where the program's changes of its memory cannot all be seen.
@@ -58,7 +58,7 @@ pub struct RunOptions<'a> {
     /// The folder for what the policy saw and decided, which is made if it is not there.
     pub journal: Option<&'a Path>,
     /// Who hands out the iterations of loops; `None`: the program.
-    pub schedule: Option<Asked>,
+    pub schedule: Option<RequestedSchedule>,
     /// The file with schedules to replay.
     pub schedule_from: Option<&'a Path>,
     /// The program is watched for a recording, and nothing moves.
@@ -194,7 +194,7 @@ impl RunFolder {
     /// plan's.
     fn write_plan(
         &mut self,
-        planned: &Planned,
+        planned: &FittingPlan,
         nodes: &Nodes,
         path: &Path,
         command: &mut Command,
@@ -216,7 +216,7 @@ impl RunFolder {
 
     /// Adds to a recording's description what else is known: the verdict, the policy's `name`, the
     /// notes.
-    pub fn complete(&self, name: &str, meta: &mut Meta) {
+    pub fn complete(&self, name: &str, meta: &mut DatasetMeta) {
         let verdict = |f: &Facts| f.guard.to_string();
         meta.verdict = facts::all(self.folder()).whole.first().map(verdict);
         meta.policy = Some(name.into());
@@ -229,7 +229,7 @@ impl RunFolder {
         policy: &str,
         command: &str,
         elapsed: Duration,
-        shown: impl FnOnce(&Report<'_>) -> R,
+        shown: impl FnOnce(&RunReport<'_>) -> R,
     ) -> R {
         let mut left = facts::all(self.folder());
         let room = || fs::write(self.folder().join("room"), [0; 1 << 16]);
@@ -239,8 +239,8 @@ impl RunFolder {
                 "there is no room for its report in {folder}: {e}; set TMPDIR to a folder that has"
             ));
         }
-        let names: Vec<_> = left.whole.iter().map(Names::of).collect();
-        shown(&Report {
+        let names: Vec<_> = left.whole.iter().map(SourceNames::of).collect();
+        shown(&RunReport {
             elapsed,
             command: command.into(),
             policy: policy.into(),

@@ -6,36 +6,36 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 
-use homenode_dataset::{Basis, Ended, Kind, Meta, Writer};
+use homenode_dataset::{Basis, DatasetMeta, DatasetWriter, Ended, RecordingKind};
 use homenode_error::{Context, Result};
 use homenode_launch::child::Ran;
 use homenode_launch::rank;
-use homenode_launch::record::directory::{self, Target};
-use homenode_observed::{STREAMS, Summary};
+use homenode_launch::record::directory::{self, RecordingTarget};
+use homenode_observed::{STREAMS, StreamsSummary};
 
 /// See the module.
-pub struct Recording {
-    writer: Writer,
+pub struct LiveRecording {
+    writer: DatasetWriter,
     streams: PathBuf,
 }
 
-impl Recording {
+impl LiveRecording {
     /// Makes the folder, with a data set in it that has no end yet, and room for the streams.
     ///
     /// # Errors
     /// Something is there already, or the system refuses.
-    pub fn make(target: &Target, kind: Kind, command: Vec<String>) -> Result<Self> {
+    pub fn make(target: &RecordingTarget, kind: RecordingKind, command: Vec<String>) -> Result<Self> {
         let folder = directory::make_folder(target)?;
         let failed = || format!("cannot make the recording {}", folder.display());
         let streams = folder.join(STREAMS);
         fs::DirBuilder::new().mode(0o700).create(&streams).context(failed)?;
         // The program may change its folder.
         let streams = fs::canonicalize(streams).context(failed)?;
-        let mut meta = Meta { machine: host(), ..Meta::new(kind, Basis::Presence, command) };
+        let mut meta = DatasetMeta { machine: host(), ..DatasetMeta::new(kind, Basis::Presence, command) };
         if let Some(member) = rank::member() {
             (meta.host, meta.job, meta.rank) = (member.host, member.job, Some(member.rank));
         }
-        let writer = Writer::create(&folder, meta).context(failed)?;
+        let writer = DatasetWriter::create(&folder, meta).context(failed)?;
         Ok(Self { writer, streams })
     }
 
@@ -60,7 +60,11 @@ impl Recording {
     ///
     /// # Errors
     /// The tables cannot be written. The streams are then kept and can still be read.
-    pub fn finish(mut self, ran: &Ran, complete: impl FnOnce(&mut Meta)) -> Result<(PathBuf, Summary)> {
+    pub fn finish(
+        mut self,
+        ran: &Ran,
+        complete: impl FnOnce(&mut DatasetMeta),
+    ) -> Result<(PathBuf, StreamsSummary)> {
         let path = self.path().to_owned();
         let failed = || format!("cannot finish the recording {}", path.display());
         let mut meta = self.writer.meta().clone();

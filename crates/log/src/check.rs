@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::error::LogError;
 use crate::file::LogReader;
-use crate::{Mark, Record, What};
+use crate::{Mark, Record, RecordKind};
 
 /// What was found in one thread's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,8 +76,8 @@ impl Checker {
         }
         self.report.ticks = r.tick.0;
         match r.what {
-            What::Access { .. } => self.report.accesses += 1,
-            What::Mark(m) => {
+            RecordKind::Access { .. } => self.report.accesses += 1,
+            RecordKind::Mark(m) => {
                 self.report.marks += 1;
                 self.mark(m);
             }

@@ -6,7 +6,7 @@ use crate::encode::{CLOCK_LONG, HEAD_MARK, LAST, PC, Place, SUCC, SUCC_NONE, fol
 use crate::error::Wrong;
 use crate::mark::MAX_WORDS;
 use crate::varint::{self, unzigzag};
-use crate::{Mark, Record, What};
+use crate::{Mark, Record, RecordKind};
 
 /// Most records in a chunk.
 pub const MAX_RECORDS: usize = crate::encode::MAX_CHUNK_WORDS / 2;
@@ -101,7 +101,7 @@ impl ChunkDecoder {
             return self.mark().map(Some);
         }
         let Access { tick, line, write, place } = self.access(head)?;
-        Ok(Some(Record { tick, what: What::Access { line, write, pc: self.pc(place) } }))
+        Ok(Some(Record { tick, what: RecordKind::Access { line, write, pc: self.pc(place) } }))
     }
 
     /// The program counter of an access of the chunk at hand, by [`Access::place`]; 0 where it is
@@ -151,7 +151,7 @@ impl ChunkDecoder {
             let head = self.raw[self.head];
             self.head += 1;
             if head & 31 == HEAD_MARK {
-                let What::Mark(mark) = self.mark()?.what else { continue };
+                let RecordKind::Mark(mark) = self.mark()?.what else { continue };
                 return Ok(Some(mark));
             }
             if head >> 5 & 3 == SUCC_NONE {
@@ -223,7 +223,7 @@ impl ChunkDecoder {
         }
         self.tick = self.tick.saturating_add(delta);
         match u8::try_from(code).ok().and_then(|c| Mark::from_words(c, &words[..n])) {
-            Some(mark) => Ok(Record { tick: Ticks(self.tick), what: What::Mark(mark) }),
+            Some(mark) => Ok(Record { tick: Ticks(self.tick), what: RecordKind::Mark(mark) }),
             None => expected("a mark", format!("code {code} with {n} words")),
         }
     }
@@ -254,14 +254,14 @@ mod tests {
             let mut delta = r.tick.0 - tick;
             tick = r.tick.0;
             match r.what {
-                What::Access { line, write, pc } => {
+                RecordKind::Access { line, write, pc } => {
                     if delta > MAX_DELTA {
                         out.extend([SKIP, delta]);
                         delta = 0;
                     }
                     out.extend(access_words(line.0, write, pc, delta));
                 }
-                What::Mark(m) => {
+                RecordKind::Mark(m) => {
                     let mut w = [0; MARK_WORDS];
                     let n = mark_words(&m, delta, &mut w);
                     out.extend(&w[..n]);
@@ -299,7 +299,7 @@ mod tests {
             let full = !batch.is_empty();
             out.extend(batch.drain(..).map(|Access { tick, line, write, place }| Record {
                 tick,
-                what: What::Access { line, write, pc: d.pc(place) },
+                what: RecordKind::Access { line, write, pc: d.pc(place) },
             }));
             if !full {
                 match d.next()? {
@@ -320,12 +320,12 @@ mod tests {
         std::iter::from_fn(|| d.next_mark().transpose()).collect()
     }
 
-    fn record() -> impl Strategy<Value = (u64, What)> {
+    fn record() -> impl Strategy<Value = (u64, RecordKind)> {
         let clock = prop_oneof![4 => 0..40u64, 1 => 0..1_000_000u64];
         let access = (0..1u64 << 50, any::<bool>(), prop_oneof![0..6u64, 0..1u64 << 47])
-            .prop_map(|(line, write, pc)| What::Access { line: LineNo(line), write, pc });
+            .prop_map(|(line, write, pc)| RecordKind::Access { line: LineNo(line), write, pc });
         let mark = (any::<u64>(), any::<u64>(), any::<u64>())
-            .prop_map(|(address, bytes, order)| What::Mark(Mark::NextTouch { address, bytes, order }));
+            .prop_map(|(address, bytes, order)| RecordKind::Mark(Mark::NextTouch { address, bytes, order }));
         (clock, prop_oneof![9 => access, 1 => mark])
     }
 
@@ -344,7 +344,7 @@ mod tests {
             prop_assert_eq!(encoded.ticks, tick);
             prop_assert_eq!(&decoded(encoded.raw).unwrap(), &records);
             prop_assert_eq!(&decoded_in_batches(encoded.raw, 1 + records.len() % 7).unwrap(), &records);
-            let is_mark = |r: &Record| if let What::Mark(mark) = r.what { Some(mark) } else { None };
+            let is_mark = |r: &Record| if let RecordKind::Mark(mark) = r.what { Some(mark) } else { None };
             let all: Vec<Mark> = records.iter().filter_map(is_mark).collect();
             prop_assert_eq!(marks(encoded.raw).unwrap(), all);
         }

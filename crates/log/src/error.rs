@@ -15,11 +15,13 @@ pub struct LogError {
 }
 
 /// What is wrong.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Wrong {
     /// The system refused.
+    #[error(transparent)]
     Io(std::io::Error),
     /// Something else than what belongs there.
+    #[error("expected {expected}, found {found}")]
     Expected {
         /// What belongs there.
         expected: String,
@@ -27,6 +29,7 @@ pub enum Wrong {
         found: String,
     },
     /// The file ends inside of something.
+    #[error("the file ends inside of {what}, {missing} bytes are missing")]
     Truncated {
         /// Of what.
         what: &'static str,
@@ -34,25 +37,13 @@ pub enum Wrong {
         missing: u64,
     },
     /// The records contradict each other.
+    #[error("{0}")]
     Inconsistent(String),
 }
 
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: at byte {}: {}", self.path.display(), self.offset, self.wrong)
-    }
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(e) => write!(f, "{e}"),
-            Self::Expected { expected, found } => write!(f, "expected {expected}, found {found}"),
-            Self::Truncated { what, missing } => {
-                write!(f, "the file ends inside of {what}, {missing} bytes are missing")
-            }
-            Self::Inconsistent(why) => f.write_str(why),
-        }
     }
 }
 

@@ -26,7 +26,7 @@ use homenode_model::Ticks;
 use crate::decode::{Access, ChunkDecoder};
 use crate::encode::{Encoder, MAX_CHUNK_WORDS};
 use crate::error::{LogError, Wrong};
-use crate::{Mark, Record, VERSION, What};
+use crate::{Mark, Record, RecordKind, VERSION};
 
 /// First bytes of a log.
 pub const MAGIC: [u8; 8] = *b"HNLOG\r\n\0";
@@ -47,7 +47,7 @@ pub const MAX_PAYLOAD: usize = MAX_CHUNK_WORDS * 18 + 128;
 
 /// What the header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct LogHeader {
     /// Format version.
     pub version: u32,
     /// Lines of the recorder's filter; 0: every access was kept.
@@ -56,7 +56,7 @@ pub struct Header {
     pub line_shift: u32,
 }
 
-impl Header {
+impl LogHeader {
     /// The header's bytes.
     pub fn bytes(&self) -> [u8; HEADER] {
         let mut b = [0; HEADER];
@@ -194,7 +194,7 @@ fn crc(head: &[u8], block: &[u8]) -> u32 {
 pub struct LogReader<R = File> {
     path: PathBuf,
     from: R,
-    header: Header,
+    header: LogHeader,
     offset: u64,
     chunk_at: u64,
     block: Vec<u8>,
@@ -243,7 +243,7 @@ impl<R: Read> LogReader<R> {
             let missing = (HEADER - got) as u64;
             return Err(fail(Wrong::Truncated { what: "the header", missing }));
         }
-        let header = Header::parse(&b).map_err(fail)?;
+        let header = LogHeader::parse(&b).map_err(fail)?;
         Ok(Self {
             path: path.into(),
             from,
@@ -259,7 +259,7 @@ impl<R: Read> LogReader<R> {
     }
 
     /// What the header says.
-    pub const fn header(&self) -> Header {
+    pub const fn header(&self) -> LogHeader {
         self.header
     }
     /// From here on, skip every chunk that has none of these flags.
@@ -359,9 +359,9 @@ impl<R: Read> LogReader<R> {
     /// The mark as today's version has it.
     fn upgraded(&self, mark: Mark) -> Option<Mark> {
         let Some(upgrade) = self.upgrade else { return Some(mark) };
-        match upgrade(Record { tick: Ticks(0), what: What::Mark(mark) }).what {
-            What::Mark(mark) => Some(mark),
-            What::Access { .. } => None,
+        match upgrade(Record { tick: Ticks(0), what: RecordKind::Mark(mark) }).what {
+            RecordKind::Mark(mark) => Some(mark),
+            RecordKind::Access { .. } => None,
         }
     }
 
@@ -484,7 +484,7 @@ mod tests {
     use crate::encode::access_words;
 
     fn log(chunks: u64) -> Vec<u8> {
-        let mut bytes = Header { version: VERSION, filter_lines: 4096, line_shift: 6 }.bytes().to_vec();
+        let mut bytes = LogHeader { version: VERSION, filter_lines: 4096, line_shift: 6 }.bytes().to_vec();
         let mut framer = Framer::new();
         for c in 0..chunks {
             let words: Vec<u64> =
@@ -516,7 +516,7 @@ mod tests {
             log.skip_to_last_chunk().unwrap();
             let mut lines = Vec::new();
             while let Ok(Some(record)) = log.next_record() {
-                if let What::Access { line, .. } = record.what {
+                if let RecordKind::Access { line, .. } = record.what {
                     lines.push(line.0);
                 }
             }
@@ -537,7 +537,7 @@ mod tests {
         assert_eq!(records.len(), 300);
         for (i, r) in records.iter().enumerate() {
             assert_eq!(r.tick.0, 2 * (i as u64 + 1));
-            assert!(matches!(r.what, What::Access { line, pc: 77, .. } if line.0 == i as u64));
+            assert!(matches!(r.what, RecordKind::Access { line, pc: 77, .. } if line.0 == i as u64));
         }
     }
 
@@ -548,7 +548,7 @@ mod tests {
             .flat_map(|i| access_words((i * i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 34, false, 77, i % 20))
             .collect();
         let mut framer = Framer::new();
-        let mut bytes = Header { version: VERSION, filter_lines: 4096, line_shift: 6 }.bytes().to_vec();
+        let mut bytes = LogHeader { version: VERSION, filter_lines: 4096, line_shift: 6 }.bytes().to_vec();
         let mut flags = Vec::new();
         for _ in 0..3 {
             let frame = framer.frame(&words);
@@ -560,7 +560,7 @@ mod tests {
         assert!(error.is_none());
         assert_eq!(records.len(), 3 * 8192);
         for (r, w) in records.iter().zip(words.chunks(2).cycle()) {
-            assert!(matches!(r.what, What::Access { line, .. } if line.0 == w[0] >> 8));
+            assert!(matches!(r.what, RecordKind::Access { line, .. } if line.0 == w[0] >> 8));
         }
     }
 

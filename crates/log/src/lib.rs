@@ -54,12 +54,12 @@ pub struct Record {
     /// The thread's clock: accesses executed so far, filtered ones included.
     pub tick: Ticks,
     /// What happened.
-    pub what: What,
+    pub what: RecordKind,
 }
 
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum RecordKind {
     /// An access that passed the filter.
     Access {
         /// Line of the virtual address in the recorded process.

@@ -22,12 +22,12 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use homenode_model::Bytes;
-use homenode_model::json::Weights;
+use homenode_model::json::MemoryWeights;
 use homenode_salvage::Damaged;
 use serde::{Deserialize, Serialize};
 
 use crate::LogError;
-use crate::file::{Header, LogReader, MARKS};
+use crate::file::{LogHeader, LogReader, MARKS};
 use crate::regular;
 use crate::{Mark, VERSION};
 
@@ -65,7 +65,7 @@ pub struct Meta {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<RankOf>,
     /// How it ended; absent while it runs, and for ever if the machine went down.
-    pub ended: Option<Ended>,
+    pub ended: Option<RecordedEnd>,
 }
 
 /// A rank of a job.
@@ -83,7 +83,7 @@ pub struct RankOf {
 
 /// How a recorded program ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct RecordedEnd {
     /// Exit status, if it exited.
     pub status: Option<i32>,
     /// Signal, if one killed it.
@@ -156,12 +156,12 @@ pub struct Elements {
     pub extents: Vec<u64>,
     /// Fields of an element that is a structure, in their order in memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fields: Vec<ElementField>,
+    pub fields: Vec<FieldRecord>,
 }
 
 /// A field of a structure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ElementField {
+pub struct FieldRecord {
     /// Its name.
     pub name: String,
     /// Its type as the source writes it.
@@ -172,7 +172,7 @@ pub struct ElementField {
     pub bytes: u64,
 }
 
-impl ElementField {
+impl FieldRecord {
     /// Name, type, offset and size.
     pub fn into_parts(self) -> (String, String, u64, u64) {
         (self.name, self.field_type, self.offset, self.bytes)
@@ -237,9 +237,10 @@ pub struct Module {
 }
 
 /// What can go wrong with the directory.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// A file or directory cannot be read or written.
+    #[error("cannot {tried} {}: {error}", path.display())]
     Io {
         /// What was tried.
         tried: &'static str,
@@ -249,6 +250,7 @@ pub enum RecordingError {
         error: std::io::Error,
     },
     /// The directory is not a recording.
+    #[error("{} is not a recording of homenode: {why}", path.display())]
     NotARecording {
         /// The path.
         path: PathBuf,
@@ -256,22 +258,9 @@ pub enum RecordingError {
         why: String,
     },
     /// A log is damaged.
+    #[error("{0}")]
     Log(LogError),
 }
-
-impl fmt::Display for RecordingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io { tried, path, error } => write!(f, "cannot {tried} {}: {error}", path.display()),
-            Self::NotARecording { path, why } => {
-                write!(f, "{} is not a recording of homenode: {why}", path.display())
-            }
-            Self::Log(e) => write!(f, "{e}"),
-        }
-    }
-}
-
-impl std::error::Error for RecordingError {}
 
 impl From<LogError> for RecordingError {
     fn from(e: LogError) -> Self {
@@ -335,7 +324,7 @@ fn try_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, Unread> {
         let why = format!("byte {} is no UTF-8", e.utf8_error().valid_up_to());
         Unread::Text(String::from_utf8_lossy(e.as_bytes()).into_owned(), why)
     })?;
-    let parsed = match Weights::TYPED.check(&text, MAX_HELD) {
+    let parsed = match MemoryWeights::TYPED.check(&text, MAX_HELD) {
         Err(e) => Err(e.to_string()),
         Ok(()) => serde_json::from_str(&text).map_err(|e| format!("line {}: {e}", e.line())),
     };
@@ -431,7 +420,7 @@ impl Recording {
     }
 
     /// The header of the first log that has a whole one.
-    fn header_of(path: &Path) -> Option<Header> {
+    fn header_of(path: &Path) -> Option<LogHeader> {
         logs_in(path).ok()?.iter().find_map(|log| LogReader::open(log).ok()).map(|log| log.header())
     }
 
@@ -610,7 +599,7 @@ mod tests {
             let path = std::env::temp_dir().join(format!("homenode-log-{name}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&path);
             let recording = Recording::create(&path, meta()).unwrap();
-            let header = Header { version: VERSION, filter_lines: 512, line_shift: 6 };
+            let header = LogHeader { version: VERSION, filter_lines: 512, line_shift: 6 };
             fs::write(path.join("threads/00000.hnlog"), header.bytes()).unwrap();
             Self(recording.path)
         }
@@ -640,7 +629,7 @@ mod tests {
             environment: [("OMP_NUM_THREADS".into(), "4".into())].into(),
             filter_lines: 512,
             rank: Some(RankOf { rank: 3, job: Some("77.0".into()), host: None }),
-            ended: Some(Ended { status: Some(0), signal: None, elapsed_ns: 9, io_wait_ns: None }),
+            ended: Some(RecordedEnd { status: Some(0), signal: None, elapsed_ns: 9, io_wait_ns: None }),
         }
     }
 

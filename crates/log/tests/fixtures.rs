@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use homenode_log::check::check;
 use homenode_log::file::LogReader;
-use homenode_log::{Record, What};
+use homenode_log::{Record, RecordKind};
 
 fn sorted(dir: &Path) -> Vec<PathBuf> {
     let mut list: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
@@ -20,12 +20,12 @@ fn crc(path: &Path) -> u32 {
     while let Some(Record { tick, what }) = log.next_record().unwrap() {
         crc.update(&tick.0.to_le_bytes());
         match what {
-            What::Access { line, write, pc } => {
+            RecordKind::Access { line, write, pc } => {
                 crc.update(&[0, write.into()]);
                 crc.update(&line.0.to_le_bytes());
                 crc.update(&pc.to_le_bytes());
             }
-            What::Mark(mark) => {
+            RecordKind::Mark(mark) => {
                 let (words, n) = mark.words();
                 crc.update(&[mark.code()]);
                 words[..n].iter().for_each(|w| crc.update(&w.to_le_bytes()));

@@ -22,7 +22,7 @@ use hwlocality::object::distance::DistancesKind;
 use hwlocality::object::types::ObjectType;
 use hwlocality::topology::builder::{BuildFlags, TopologyBuilder};
 
-use crate::{ASSUMED, Error, MAX_CPUS, MAX_FILE, MAX_NODES, Machine, Origin, OsNumbers, fit_cache};
+use crate::{ASSUMED, Error, MAX_CPUS, MAX_FILE, MAX_NODES, Machine, MachineOrigin, OsNumbers, fit_cache};
 
 /// Load-to-use latency of local memory where nobody measured: today's servers lie between 80 and
 /// 120 ns.
@@ -44,7 +44,7 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
 pub fn this() -> Result<Machine, Error> {
     let tried = "asking hwloc about this machine";
     let topology = build(tried, Ok::<_, std::convert::Infallible>)?;
-    let mut machine = read(&topology, "this machine", Origin::Host)?;
+    let mut machine = read(&topology, "this machine", MachineOrigin::Host)?;
     let found = page_sizes(Path::new(HUGE_PAGES), Path::new(THP));
     let sizes = &mut machine.topology.page_sizes;
     sizes.extend(found);
@@ -69,7 +69,7 @@ pub fn from_xml_file(path: &Path) -> Result<Machine, Error> {
     let shown = path.display().to_string();
     let topology = build(&format!("reading {shown} as an hwloc topology"), |b| b.from_xml(&text))?;
     let name = path.file_stem().map_or_else(|| shown.clone(), |s| s.to_string_lossy().into_owned());
-    read(&topology, &name, Origin::Hwloc(shown))
+    read(&topology, &name, MachineOrigin::Hwloc(shown))
 }
 
 /// A made-up topology in hwloc's synthetic notation, such as `NUMANode:4 Core:2 PU:1`.
@@ -79,7 +79,7 @@ pub fn from_xml_file(path: &Path) -> Result<Machine, Error> {
 pub fn from_synthetic(description: &str) -> Result<Machine, Error> {
     let tried = format!("reading {:?} as hwloc's synthetic notation", crate::quantity::shorten(description));
     let topology = build(&tried, |b| b.from_synthetic(description))?;
-    read(&topology, "synthetic", Origin::Hwloc(crate::quantity::shorten(description)))
+    read(&topology, "synthetic", MachineOrigin::Hwloc(crate::quantity::shorten(description)))
 }
 
 /// hwloc's XML: of this machine, of a recorded topology (a file whose name ends in `.xml`), or of a
@@ -127,7 +127,7 @@ struct Found<'h> {
     cpus: Vec<u32>,
 }
 
-fn read(hw: &hwlocality::Topology, name: &str, origin: Origin) -> Result<Machine, Error> {
+fn read(hw: &hwlocality::Topology, name: &str, origin: MachineOrigin) -> Result<Machine, Error> {
     let mut sources = BTreeMap::new();
     let nodes = nodes(hw);
     let bound = |what: &str, n: usize, most: usize| Error::Bound {

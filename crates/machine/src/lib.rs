@@ -60,7 +60,7 @@ pub struct Machine {
     /// The kernel's numbers of CPUs and nodes, when this describes a machine that a kernel runs on.
     pub os: Option<OsNumbers>,
     /// Where the whole came from.
-    pub origin: Origin,
+    pub origin: MachineOrigin,
 }
 
 /// What no data sheet tells and one number cannot tell for all programs.
@@ -105,7 +105,7 @@ pub struct OsNumbers {
 
 /// Where a [`Machine`] came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum MachineOrigin {
     /// The machine that this process runs on, through hwloc.
     Host,
     /// A preset, by name.
@@ -116,7 +116,7 @@ pub enum Origin {
     Hwloc(String),
 }
 
-impl std::fmt::Display for Origin {
+impl std::fmt::Display for MachineOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Host => f.write_str("this machine"),

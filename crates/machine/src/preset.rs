@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::{Machine, Origin};
+use crate::{Machine, MachineOrigin};
 
 /// The papers' machines in the order of the papers, then today's.
 const FILES: [(&str, &str); 9] = [
@@ -53,5 +53,5 @@ pub fn list() -> &'static [PresetInfo] {
 pub fn preset(name: &str) -> Option<Machine> {
     let (name, text) = FILES.iter().find(|(n, _)| *n == name)?;
     // A test reads every one, so a preset that ships is readable.
-    Machine::from_toml(text, Origin::Preset(name)).ok()
+    Machine::from_toml(text, MachineOrigin::Preset(name)).ok()
 }

@@ -39,7 +39,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::nearest::nearest;
 use crate::quantity::{self, shorten};
-use crate::{Error, Fitted, MAX_CPUS, MAX_FILE, MAX_NODES, MAX_TEXT, Machine, Origin, OsNumbers};
+use crate::{Error, Fitted, MAX_CPUS, MAX_FILE, MAX_NODES, MAX_TEXT, Machine, MachineOrigin, OsNumbers};
 
 /// Version of the format that this crate writes and the newest that it reads.
 pub(crate) const FORMAT: u64 = 1;
@@ -85,7 +85,7 @@ impl Machine {
         }
         let file = path.display().to_string();
         match String::from_utf8(bytes) {
-            Ok(text) => Self::from_toml(&text, Origin::File(file)),
+            Ok(text) => Self::from_toml(&text, MachineOrigin::File(file)),
             Err(e) => {
                 let good = e.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(&e.as_bytes()[..good]).into_owned();
@@ -100,9 +100,9 @@ impl Machine {
     /// # Errors
     /// [`Error::File`] with line and column; [`Error::Topology`] when every value is readable and
     /// they do not fit together.
-    pub fn from_toml(text: &str, origin: Origin) -> Result<Self, Error> {
+    pub fn from_toml(text: &str, origin: MachineOrigin) -> Result<Self, Error> {
         let file = match &origin {
-            Origin::File(path) => path.clone(),
+            MachineOrigin::File(path) => path.clone(),
             other => other.to_string(),
         };
         let doc = Doc { text, file };
@@ -365,7 +365,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn machine(mut self, top: &Tab<'_>, origin: Origin) -> Result<Machine, Error> {
+    fn machine(mut self, top: &Tab<'_>, origin: MachineOrigin) -> Result<Machine, Error> {
         top.only(TOP_KEYS)?;
         if let Some(format) = top.item("format")? {
             let version = format.count(u64::MAX)?;

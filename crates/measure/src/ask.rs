@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cell, Subject, Unit};
+use crate::cell::{CellUnit, MeasuredCell, Subject};
 use crate::host::{Host, HostNode};
-use crate::item::{Chase, Core, Item, Load, Mix, Move, Node, Op, PageSize, Pair, Stores, Streams};
+use crate::item::{
+    Chase, CoreToCore, Load, MigrationTest, Mix, NodeNumber, NodePair, Op, PageSize, Stores, Streams, Visit,
+};
 
 /// A kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum MeasurementKind {
     /// Idle latency.
     Latency,
     /// Bandwidth.
@@ -27,7 +29,7 @@ pub enum Kind {
     Migration,
 }
 
-impl Kind {
+impl MeasurementKind {
     /// All, in the order in which they are measured.
     pub const ALL: [Self; 5] = [Self::Latency, Self::Bandwidth, Self::Loaded, Self::Core, Self::Migration];
 
@@ -43,13 +45,13 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for MeasurementKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for MeasurementKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -61,13 +63,13 @@ impl FromStr for Kind {
 
 /// A wish.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ask {
+pub struct MeasureRequest {
     /// Which kinds.
-    pub kinds: BTreeSet<Kind>,
+    pub kinds: BTreeSet<MeasurementKind>,
     /// Pairs whose bandwidth is measured all at once; none: every pair on its own.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<NodePair>,
     /// Nodes, for threads and for memory; none: all.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<NodeNumber>,
     /// Page sizes.
     pub pages: Vec<PageSize>,
     /// Loops.
@@ -99,11 +101,11 @@ pub struct Ask {
     pub limit_s: Option<u64>,
 }
 
-impl Ask {
+impl MeasureRequest {
     /// Everything.
     pub fn all() -> Self {
         Self {
-            kinds: Kind::ALL.into(),
+            kinds: MeasurementKind::ALL.into(),
             pairs: Vec::new(),
             nodes: Vec::new(),
             pages: PageSize::ALL.to_vec(),
@@ -166,20 +168,20 @@ const UNKNOWN_CACHE: u64 = 256 << 20;
 
 /// What will be done.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct MeasurePlan {
     /// In this order.
-    pub items: Vec<Item>,
+    pub items: Vec<Visit>,
     /// Cells that cannot be measured, known before anything starts.
-    pub refused: Vec<Cell>,
+    pub refused: Vec<MeasuredCell>,
     /// What a reader should know.
     pub notes: Vec<String>,
 }
 
-impl Plan {
+impl MeasurePlan {
     /// About how long it takes. What is placed as for the item before is not placed again.
     pub fn estimate(&self) -> Duration {
         let mut before = None;
-        let mut of = |item: &Item| {
+        let mut of = |item: &Visit| {
             let (what, bytes) = item.placed();
             let again = before.replace(what.clone()) == Some(what);
             item.estimate().saturating_sub(if again { placing(bytes) } else { Duration::ZERO })
@@ -193,18 +195,24 @@ fn placing(bytes: u64) -> Duration {
     Duration::from_secs_f64(bytes as f64 / 2e9)
 }
 
-impl Item {
+impl Visit {
     /// Kind, nodes and pages of the memory that it needs, and how much.
-    fn placed(&self) -> ((Kind, Vec<Node>, PageSize), u64) {
+    fn placed(&self) -> ((MeasurementKind, Vec<NodeNumber>, PageSize), u64) {
         match self {
-            Self::Latency { pair, chase } => ((Kind::Latency, vec![pair.memory], chase.page), chase.buffer),
+            Self::Latency { pair, chase } => {
+                ((MeasurementKind::Latency, vec![pair.memory], chase.page), chase.buffer)
+            }
             Self::Bandwidth(s) => {
                 let nodes = s.pairs.iter().map(|p| p.memory).collect();
-                ((Kind::Bandwidth, nodes, s.page), 24 * s.elements * s.pairs.len() as u64)
+                ((MeasurementKind::Bandwidth, nodes, s.page), 24 * s.elements * s.pairs.len() as u64)
             }
-            Self::Loaded(l) => ((Kind::Loaded, vec![l.pair.memory], l.chase.page), 2 * l.chase.buffer),
-            Self::Core(c) => ((Kind::Core, vec![c.home], PageSize::Small), 0),
-            Self::Migration(m) | Self::NextTouch(m) => ((Kind::Migration, vec![m.from], m.page), m.buffer),
+            Self::Loaded(l) => {
+                ((MeasurementKind::Loaded, vec![l.pair.memory], l.chase.page), 2 * l.chase.buffer)
+            }
+            Self::Core(c) => ((MeasurementKind::Core, vec![c.home], PageSize::Small), 0),
+            Self::Migration(m) | Self::NextTouch(m) => {
+                ((MeasurementKind::Migration, vec![m.from], m.page), m.buffer)
+            }
         }
     }
 
@@ -231,7 +239,7 @@ impl Item {
 
 /// Turns a wish into items for `host`; what cannot be is refused with the reason, and the rest is
 /// done.
-pub fn plan(host: &Host, ask: &Ask) -> Plan {
+pub fn plan(host: &Host, ask: &MeasureRequest) -> MeasurePlan {
     let whole = ask.buffer_on(host);
     let mut plan = plan_with(host, ask, whole);
     let Some(limit) = ask.limit_s.filter(|_| ask.buffer.is_none()).map(Duration::from_secs) else {
@@ -257,16 +265,16 @@ pub fn plan(host: &Host, ask: &Ask) -> Plan {
     plan
 }
 
-fn plan_with(host: &Host, ask: &Ask, buffer: u64) -> Plan {
-    let mut planner = Planner { host, ask, buffer, plan: Plan::default() };
+fn plan_with(host: &Host, ask: &MeasureRequest, buffer: u64) -> MeasurePlan {
+    let mut planner = Planner { host, ask, buffer, plan: MeasurePlan::default() };
     planner.buffer_notes();
     for kind in &ask.kinds {
         match kind {
-            Kind::Latency => planner.latency(),
-            Kind::Bandwidth => planner.bandwidth(),
-            Kind::Loaded => planner.loaded(),
-            Kind::Core => planner.core(),
-            Kind::Migration => planner.migration(),
+            MeasurementKind::Latency => planner.latency(),
+            MeasurementKind::Bandwidth => planner.bandwidth(),
+            MeasurementKind::Loaded => planner.loaded(),
+            MeasurementKind::Core => planner.core(),
+            MeasurementKind::Migration => planner.migration(),
         }
     }
     planner.plan
@@ -274,9 +282,9 @@ fn plan_with(host: &Host, ask: &Ask, buffer: u64) -> Plan {
 
 struct Planner<'a> {
     host: &'a Host,
-    ask: &'a Ask,
+    ask: &'a MeasureRequest,
     buffer: u64,
-    plan: Plan,
+    plan: MeasurePlan,
 }
 
 impl Planner<'_> {
@@ -309,7 +317,7 @@ impl Planner<'_> {
         format!("{word} {}", all.join(", "))
     }
 
-    fn wanted(&self, node: Node) -> bool {
+    fn wanted(&self, node: NodeNumber) -> bool {
         self.ask.nodes.is_empty() || self.ask.nodes.contains(&node)
     }
 
@@ -319,7 +327,7 @@ impl Planner<'_> {
 
     /// Pairs to measure one by one, memory nodes outermost, so that memory is placed once. Of pairs
     /// that were asked for those that cannot be are refused, a cell each as `cell` makes it.
-    fn pairs(&mut self, subject: &dyn Fn(Pair) -> (Subject, Unit)) -> Vec<Pair> {
+    fn pairs(&mut self, subject: &dyn Fn(NodePair) -> (Subject, CellUnit)) -> Vec<NodePair> {
         let host = self.host;
         let asked = &self.ask.nodes;
         let mut cpus = host.with_cpus();
@@ -330,27 +338,28 @@ impl Planner<'_> {
             // Named and not there, or without memory: a cell, not silence.
             for memory in asked.iter().filter(|n| !memories.contains(n)) {
                 for cpu in cpus.iter().copied().chain(cpus.is_empty().then_some(*memory)) {
-                    self.refuse(Pair { cpu, memory: *memory }, subject);
+                    self.refuse(NodePair { cpu, memory: *memory }, subject);
                 }
             }
         }
-        memories.iter().flat_map(|m| cpus.iter().map(|c| Pair { cpu: *c, memory: *m })).collect()
+        memories.iter().flat_map(|m| cpus.iter().map(|c| NodePair { cpu: *c, memory: *m })).collect()
     }
 
-    fn refuse(&mut self, pair: Pair, subject: &dyn Fn(Pair) -> (Subject, Unit)) -> bool {
+    fn refuse(&mut self, pair: NodePair, subject: &dyn Fn(NodePair) -> (Subject, CellUnit)) -> bool {
         let Some((why, remedy)) = self.trouble(pair) else { return false };
         let (subject, unit) = subject(pair);
-        self.plan.refused.push(Cell::absent(subject, unit, why, remedy));
+        self.plan.refused.push(MeasuredCell::absent(subject, unit, why, remedy));
         true
     }
 
     /// Why a pair cannot be measured, and what to do.
-    fn trouble(&self, pair: Pair) -> Option<(String, String)> {
-        let missing = |node: Node| {
+    fn trouble(&self, pair: NodePair) -> Option<(String, String)> {
+        let missing = |node: NodeNumber| {
             let why = format!("{node} does not exist");
             (why, format!("this machine has {}", self.known()))
         };
-        let with = |nodes: Vec<Node>| nodes.iter().map(|n| n.0.to_string()).collect::<Vec<_>>().join(", ");
+        let with =
+            |nodes: Vec<NodeNumber>| nodes.iter().map(|n| n.0.to_string()).collect::<Vec<_>>().join(", ");
         let Some(cpu) = self.host.node(pair.cpu) else { return Some(missing(pair.cpu)) };
         let Some(memory) = self.host.node(pair.memory) else { return Some(missing(pair.memory)) };
         if !cpu.has_cpus() {
@@ -376,9 +385,9 @@ impl Planner<'_> {
 
     fn latency(&mut self) {
         for page in self.ask.pages.clone() {
-            for pair in self.pairs(&|pair| (Subject::Latency { pair, page }, Unit::Ns)) {
+            for pair in self.pairs(&|pair| (Subject::Latency { pair, page }, CellUnit::Ns)) {
                 let chase = self.chase(page);
-                self.plan.items.push(Item::Latency { pair, chase });
+                self.plan.items.push(Visit::Latency { pair, chase });
             }
         }
     }
@@ -387,8 +396,8 @@ impl Planner<'_> {
         Chase { buffer: self.buffer, stride: self.ask.stride, page, laps: 0, time: self.time(1.0) }
     }
 
-    fn threads(&self, nodes: &[Node]) -> u32 {
-        let cores = |n: &Node| {
+    fn threads(&self, nodes: &[NodeNumber]) -> u32 {
+        let cores = |n: &NodeNumber| {
             let same = nodes.iter().filter(|m| *m == n).count().max(1);
             self.host.node(*n).map_or(1, |n| (n.cores.len() / same).max(1))
         };
@@ -398,9 +407,9 @@ impl Planner<'_> {
 
     /// Bytes of an array: in a hurry four times the last-level caches of the nodes whose threads
     /// run, for no other cache takes anything of it.
-    fn array(&self, pairs: &[Pair]) -> u64 {
+    fn array(&self, pairs: &[NodePair]) -> u64 {
         let all = self.host.with_cpus().len().max(1) as u64;
-        let running: BTreeSet<Node> = pairs.iter().map(|p| p.cpu).collect();
+        let running: BTreeSet<NodeNumber> = pairs.iter().map(|p| p.cpu).collect();
         match (self.ask.limit_s, self.ask.buffer) {
             (Some(_), None) => {
                 (self.buffer / all * running.len() as u64).clamp(LEAST_BUFFER.min(self.buffer), self.buffer)
@@ -411,14 +420,14 @@ impl Planner<'_> {
 
     fn bandwidth(&mut self) {
         for page in self.ask.pages.clone() {
-            let one = |pair: Pair| {
+            let one = |pair: NodePair| {
                 let (op, stores) = (Op::Triad, Stores::Regular);
                 (
                     Subject::Bandwidth { pairs: vec![pair], share: None, threads: 1, op, stores, page },
-                    Unit::MbPerS,
+                    CellUnit::MbPerS,
                 )
             };
-            let groups: Vec<Vec<Pair>> = if self.ask.pairs.is_empty() {
+            let groups: Vec<Vec<NodePair>> = if self.ask.pairs.is_empty() {
                 self.pairs(&one).into_iter().map(|p| vec![p]).collect()
             } else {
                 let mut all = self.ask.pairs.clone();
@@ -435,7 +444,7 @@ impl Planner<'_> {
                         continue;
                     }
                     let threads = self.threads(&pairs.iter().map(|p| p.cpu).collect::<Vec<_>>());
-                    self.plan.items.push(Item::Bandwidth(Streams {
+                    self.plan.items.push(Visit::Bandwidth(Streams {
                         pairs: pairs.clone(),
                         threads,
                         ops,
@@ -458,12 +467,12 @@ impl Planner<'_> {
     fn loaded(&mut self) {
         let page = self.largest_page();
         for mix in self.ask.mixes.clone() {
-            for pair in self.pairs(&|pair| (Subject::Loaded { pair, mix, pause: 0 }, Unit::Ns)) {
+            for pair in self.pairs(&|pair| (Subject::Loaded { pair, mix, pause: 0 }, CellUnit::Ns)) {
                 let chase = Chase { time: self.time(0.25), ..self.chase(page) };
                 let cores = self.host.node(pair.cpu).map_or(1, |n| n.cores.len() as u32);
                 let threads = self.ask.threads.unwrap_or(cores.saturating_sub(1)).max(1);
                 let pauses = self.ask.pauses.clone();
-                self.plan.items.push(Item::Loaded(Load { pair, mix, pauses, chase, threads }));
+                self.plan.items.push(Visit::Loaded(Load { pair, mix, pauses, chase, threads }));
             }
         }
     }
@@ -482,11 +491,11 @@ impl Planner<'_> {
                 } else {
                     (self.host.some_cpus(a.id(), 1)[0], self.host.some_cpus(b.id(), 1)[0])
                 };
-                let homes: BTreeSet<Node> =
+                let homes: BTreeSet<NodeNumber> =
                     [a, b].iter().filter(|n| n.has_memory()).map(|n| n.id()).collect();
                 for home in homes {
                     none = false;
-                    self.plan.items.push(Item::Core(Core { cpus, home, time }));
+                    self.plan.items.push(Visit::Core(CoreToCore { cpus, home, time }));
                 }
             }
         }
@@ -496,26 +505,28 @@ impl Planner<'_> {
     }
 
     fn migration(&mut self) {
-        let nodes: Vec<Node> = self.host.with_memory().into_iter().filter(|n| self.wanted(*n)).collect();
+        let nodes: Vec<NodeNumber> =
+            self.host.with_memory().into_iter().filter(|n| self.wanted(*n)).collect();
         self.moves(&nodes);
         // On the diagonal nothing changes its node: what the mechanism itself costs, which one node
         // has, too.
-        let touchers: Vec<Node> = self.host.with_cpus().into_iter().filter(|n| self.wanted(*n)).collect();
+        let touchers: Vec<NodeNumber> =
+            self.host.with_cpus().into_iter().filter(|n| self.wanted(*n)).collect();
         for page in self.ask.pages.clone() {
             for from in &nodes {
                 for to in nodes.iter().filter(|n| touchers.contains(n)) {
-                    self.plan.items.push(Item::NextTouch(self.a_move(*from, *to, page)));
+                    self.plan.items.push(Visit::NextTouch(self.a_move(*from, *to, page)));
                 }
             }
         }
     }
 
-    fn a_move(&self, from: Node, to: Node, page: PageSize) -> Move {
+    fn a_move(&self, from: NodeNumber, to: NodeNumber, page: PageSize) -> MigrationTest {
         let (buffer, rounds) = (self.ask.move_buffer, self.ask.rounds);
-        Move { from, to, page, buffer, rounds, time: self.time(0.5) }
+        MigrationTest { from, to, page, buffer, rounds, time: self.time(0.5) }
     }
 
-    fn moves(&mut self, nodes: &[Node]) {
+    fn moves(&mut self, nodes: &[NodeNumber]) {
         if nodes.len() < 2 {
             self.plan
                 .notes
@@ -525,7 +536,7 @@ impl Planner<'_> {
         for page in self.ask.pages.clone() {
             for from in nodes {
                 for to in nodes.iter().filter(|n| *n != from) {
-                    self.plan.items.push(Item::Migration(self.a_move(*from, *to, page)));
+                    self.plan.items.push(Visit::Migration(self.a_move(*from, *to, page)));
                 }
             }
         }
@@ -541,22 +552,22 @@ mod tests {
         Host::like(&from_synthetic(description).unwrap())
     }
 
-    fn count(plan: &Plan, kind: fn(&Item) -> bool) -> usize {
+    fn count(plan: &MeasurePlan, kind: fn(&Visit) -> bool) -> usize {
         plan.items.iter().filter(|i| kind(i)).count()
     }
 
     #[test]
     fn four_nodes_have_every_pair() {
         let host = host("pack:4 [numa(memory=8GB)] l3:1(size=32MB) core:4 pu:1");
-        let plan = plan(&host, &Ask::quick());
-        assert_eq!(count(&plan, |i| matches!(i, Item::Latency { .. })), 2 * 16);
-        assert_eq!(count(&plan, |i| matches!(i, Item::Bandwidth(_))), 2 * 16);
-        assert_eq!(count(&plan, |i| matches!(i, Item::Loaded(_))), 16);
-        assert_eq!(count(&plan, |i| matches!(i, Item::Core(_))), 4 + 6 * 2, "the line on either side");
-        assert_eq!(count(&plan, |i| matches!(i, Item::Migration(_))), 2 * 12);
-        assert_eq!(count(&plan, |i| matches!(i, Item::NextTouch(_))), 2 * 16);
+        let plan = plan(&host, &MeasureRequest::quick());
+        assert_eq!(count(&plan, |i| matches!(i, Visit::Latency { .. })), 2 * 16);
+        assert_eq!(count(&plan, |i| matches!(i, Visit::Bandwidth(_))), 2 * 16);
+        assert_eq!(count(&plan, |i| matches!(i, Visit::Loaded(_))), 16);
+        assert_eq!(count(&plan, |i| matches!(i, Visit::Core(_))), 4 + 6 * 2, "the line on either side");
+        assert_eq!(count(&plan, |i| matches!(i, Visit::Migration(_))), 2 * 12);
+        assert_eq!(count(&plan, |i| matches!(i, Visit::NextTouch(_))), 2 * 16);
         assert_eq!((plan.refused.len(), plan.notes.len()), (0, 0));
-        let Item::Latency { chase, .. } = &plan.items[0] else { panic!("latency comes first") };
+        let Visit::Latency { chase, .. } = &plan.items[0] else { panic!("latency comes first") };
         // A described cache is cut down to a power of two of sets.
         assert!(host.last_level_cache > 4 * (24 << 20), "four caches");
         assert_eq!(chase.buffer, 4 * host.last_level_cache);
@@ -566,17 +577,17 @@ mod tests {
     fn in_a_hurry_buffers_are_cut_and_that_is_said() {
         // Four nodes with 384 MiB of last-level cache each.
         let host = host("pack:4 [numa(memory=64GB)] l3:1(size=384MB) core:8 pu:1");
-        let cut = plan(&host, &Ask::quick());
+        let cut = plan(&host, &MeasureRequest::quick());
         assert!(cut.estimate() <= Duration::from_secs(60), "{:?}", cut.estimate());
         assert!(cut.notes[0].contains("so that it takes about 60 s"), "{:?}", cut.notes);
         assert!(cut.notes[1].contains("less than 4 times"), "{:?}", cut.notes);
-        let whole = plan(&host, &Ask { limit_s: None, ..Ask::quick() });
-        let Item::Latency { chase, .. } = &whole.items[0] else { panic!("latency comes first") };
+        let whole = plan(&host, &MeasureRequest { limit_s: None, ..MeasureRequest::quick() });
+        let Visit::Latency { chase, .. } = &whole.items[0] else { panic!("latency comes first") };
         assert_eq!(chase.buffer, 4 * host.last_level_cache);
         // A small machine needs no cutting; arrays have four times the caches of the one node whose
         // threads run.
         let small = self::host("pack:4 [numa(memory=8GB)] l3:1(size=32MB) core:4 pu:1");
-        let plan = plan(&small, &Ask::quick());
+        let plan = plan(&small, &MeasureRequest::quick());
         assert_eq!(
             (plan.notes.len(), plan.estimate() <= Duration::from_secs(60)),
             (0, true),
@@ -586,18 +597,18 @@ mod tests {
         let arrays: Vec<u64> = plan
             .items
             .iter()
-            .filter_map(|i| if let Item::Bandwidth(s) = i { Some(s.elements * 8) } else { None })
+            .filter_map(|i| if let Visit::Bandwidth(s) = i { Some(s.elements * 8) } else { None })
             .collect();
         assert!(arrays.iter().all(|a| *a == small.last_level_cache), "{arrays:?}");
     }
 
     #[test]
     fn one_node_is_measured_and_the_rest_explained() {
-        let plan = plan(&host("pack:1 [numa(memory=8GB)] core:2 pu:1"), &Ask::all());
-        assert!(count(&plan, |i| matches!(i, Item::Latency { .. })) == 2);
-        assert!(count(&plan, |i| matches!(i, Item::Core(_))) == 1);
+        let plan = plan(&host("pack:1 [numa(memory=8GB)] core:2 pu:1"), &MeasureRequest::all());
+        assert!(count(&plan, |i| matches!(i, Visit::Latency { .. })) == 2);
+        assert!(count(&plan, |i| matches!(i, Visit::Core(_))) == 1);
         assert_eq!(plan.notes.iter().filter(|n| n.starts_with("migration:")).count(), 1);
-        assert_eq!(count(&plan, |i| matches!(i, Item::NextTouch(_))), 2, "what the mechanism costs");
+        assert_eq!(count(&plan, |i| matches!(i, Visit::NextTouch(_))), 2, "what the mechanism costs");
     }
 
     #[test]
@@ -606,22 +617,26 @@ mod tests {
         host.nodes[1].memory = 0;
         host.nodes[2].cpus.clear();
         host.nodes[2].cores.clear();
-        let ask = Ask {
-            kinds: [Kind::Bandwidth].into(),
-            pairs: vec![Pair::new(0, 0), Pair::new(0, 1), Pair::new(2, 0), Pair::new(0, 7)],
+        let ask = MeasureRequest {
+            kinds: [MeasurementKind::Bandwidth].into(),
+            pairs: vec![NodePair::new(0, 0), NodePair::new(0, 1), NodePair::new(2, 0), NodePair::new(0, 7)],
             pages: vec![PageSize::Small],
             stores: vec![Stores::Regular],
-            ..Ask::quick()
+            ..MeasureRequest::quick()
         };
         let plan = super::plan(&host, &ask);
-        let [Item::Bandwidth(streams)] = &plan.items[..] else { panic!("{:?}", plan.items) };
-        assert_eq!(streams.pairs, [Pair::new(0, 0)]);
+        let [Visit::Bandwidth(streams)] = &plan.items[..] else { panic!("{:?}", plan.items) };
+        assert_eq!(streams.pairs, [NodePair::new(0, 0)]);
         let said: Vec<String> = plan.refused.iter().map(|c| format!("{:?}", c.verdict)).collect();
         assert_eq!(said.len(), 3);
         assert!(said[0].contains("node 1 has no memory"), "{said:?}");
         assert!(said[1].contains("node 2 has no CPUs"), "{said:?}");
         assert!(said[2].contains("node 7 does not exist"), "{said:?}");
-        let ask = Ask { kinds: [Kind::Latency].into(), nodes: vec![Node(0), Node(1), Node(9)], ..ask };
+        let ask = MeasureRequest {
+            kinds: [MeasurementKind::Latency].into(),
+            nodes: vec![NodeNumber(0), NodeNumber(1), NodeNumber(9)],
+            ..ask
+        };
         let plan = super::plan(&host, &ask);
         assert_eq!(plan.items.len(), 2, "both nodes' CPUs to the one memory");
         assert_eq!(plan.refused.len(), 4);
@@ -630,9 +645,10 @@ mod tests {
     #[test]
     fn pairs_at_once_share_a_nodes_cores() {
         let host = host("pack:2 [numa(memory=8GB)] core:4 pu:1");
-        let pairs = vec![Pair::new(0, 0), Pair::new(0, 1)];
-        let ask = Ask { kinds: [Kind::Bandwidth].into(), pairs, ..Ask::quick() };
-        let Item::Bandwidth(streams) = &plan(&host, &ask).items[0] else { panic!("bandwidth") };
+        let pairs = vec![NodePair::new(0, 0), NodePair::new(0, 1)];
+        let ask =
+            MeasureRequest { kinds: [MeasurementKind::Bandwidth].into(), pairs, ..MeasureRequest::quick() };
+        let Visit::Bandwidth(streams) = &plan(&host, &ask).items[0] else { panic!("bandwidth") };
         assert_eq!((streams.pairs.len(), streams.threads), (2, 2));
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::item::{Cpu, Mix, Node, Op, PageSize, Pair, Stores};
-use crate::stats::Summary;
+use crate::item::{CpuNumber, Mix, NodeNumber, NodePair, Op, PageSize, Stores};
+use crate::stats::SampleSummary;
 
 /// What a cell is about: two cells with equal subjects are comparable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -15,14 +15,14 @@ pub enum Subject {
     /// Time of a load that waits for the one before it, nothing else going on.
     Latency {
         /// Thread and memory.
-        pair: Pair,
+        pair: NodePair,
         /// The memory's pages.
         page: PageSize,
     },
     /// Bytes a second.
     Bandwidth {
         /// All that ran at once.
-        pairs: Vec<Pair>,
+        pairs: Vec<NodePair>,
         /// Which of them this is the share of; absent: all together.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         share: Option<usize>,
@@ -38,7 +38,7 @@ pub enum Subject {
     /// Latency while others load the same memory.
     Loaded {
         /// Thread and memory.
-        pair: Pair,
+        pair: NodePair,
         /// What the others do.
         mix: Mix,
         /// Their pause; the more, the less bandwidth.
@@ -47,27 +47,27 @@ pub enum Subject {
     /// One way of a cache line between two CPUs: half of a round trip.
     Core {
         /// The CPUs.
-        cpus: (Cpu, Cpu),
+        cpus: (CpuNumber, CpuNumber),
         /// The nodes they are on.
-        nodes: (Node, Node),
+        nodes: (NodeNumber, NodeNumber),
         /// The line's home.
-        home: Node,
+        home: NodeNumber,
     },
     /// Pages moved by `move_pages`.
     Migration {
         /// Where they were.
-        from: Node,
+        from: NodeNumber,
         /// Where they went.
-        to: Node,
+        to: NodeNumber,
         /// Their size.
         page: PageSize,
     },
     /// Pages that go to the thread that touches them next: what the toucher pays.
     NextTouch {
         /// Where they were.
-        from: Node,
+        from: NodeNumber,
         /// Where the toucher is, and they are afterwards.
-        to: Node,
+        to: NodeNumber,
         /// Their size.
         page: PageSize,
     },
@@ -97,7 +97,7 @@ impl fmt::Display for Subject {
 
 /// The unit of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Unit {
+pub enum CellUnit {
     /// Nanoseconds.
     #[serde(rename = "ns")]
     Ns,
@@ -106,7 +106,7 @@ pub enum Unit {
     MbPerS,
 }
 
-impl Unit {
+impl CellUnit {
     /// As printed.
     pub const fn name(self) -> &'static str {
         match self {
@@ -123,10 +123,10 @@ impl Unit {
 /// Whether a cell's number can be believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "lowercase")]
-pub enum Verdict {
+pub enum Credibility {
     /// Proved, and stable.
     Ok,
-    /// Proved, and the median varies by more than [`Summary::NOISY`].
+    /// Proved, and the median varies by more than [`SampleSummary::NOISY`].
     Noisy,
     /// Thread, pages or results were not what they should be: there is no number.
     Failed {
@@ -146,18 +146,18 @@ pub enum Verdict {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     /// The CPU that the thread was bound to.
-    pub cpu: Option<Cpu>,
+    pub cpu: Option<CpuNumber>,
     /// The CPUs it was on, before and after.
-    pub cpu_read: Vec<Cpu>,
+    pub cpu_read: Vec<CpuNumber>,
     /// The node that the memory was to be on.
-    pub node: Option<Node>,
+    pub node: Option<NodeNumber>,
     /// The node that it was to be on before, where that is another: next touch brings it over.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub came_from: Option<Node>,
+    pub came_from: Option<NodeNumber>,
     /// Pages by node, before.
-    pub before: BTreeMap<Node, u64>,
+    pub before: BTreeMap<NodeNumber, u64>,
     /// Pages by node, after.
-    pub after: BTreeMap<Node, u64>,
+    pub after: BTreeMap<NodeNumber, u64>,
     /// How that was asked: `move_pages`, or `numa_maps` where that is forbidden.
     pub by: String,
     /// Bytes of the memory.
@@ -168,7 +168,7 @@ pub struct Proof {
 
 /// A number, or why there is none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct MeasuredCell {
     /// What it is about.
     #[serde(flatten)]
     pub subject: Subject,
@@ -176,13 +176,13 @@ pub struct Cell {
     /// or noisy.
     pub value: Option<f64>,
     /// Its unit.
-    pub unit: Unit,
+    pub unit: CellUnit,
     /// Whether it can be believed.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: Credibility,
     /// All samples, in the cell's unit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub summary: Option<Summary>,
+    pub summary: Option<SampleSummary>,
     /// What belongs to it by kind: `injected_mb_per_s`, `pages_per_s`; of a next touch `mb_per_s`,
     /// the nanoseconds a page of arming and ending it (`arm_ns`, `settle_ns`), the share that is in
     /// huge pages afterwards.
@@ -196,26 +196,37 @@ pub struct Cell {
     pub notes: Vec<String>,
 }
 
-impl Cell {
+impl MeasuredCell {
     /// A cell that could not be measured.
-    pub fn absent(subject: Subject, unit: Unit, why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let verdict = Verdict::Absent { why: why.into(), remedy: remedy.into() };
+    pub fn absent(
+        subject: Subject,
+        unit: CellUnit,
+        why: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let verdict = Credibility::Absent { why: why.into(), remedy: remedy.into() };
         Self::without(subject, unit, verdict)
     }
 
     /// A cell whose check failed.
-    pub fn failed(subject: Subject, unit: Unit, why: impl Into<String>, proof: Vec<Proof>) -> Self {
-        Self { proof, ..Self::without(subject, unit, Verdict::Failed { why: why.into() }) }
+    pub fn failed(subject: Subject, unit: CellUnit, why: impl Into<String>, proof: Vec<Proof>) -> Self {
+        Self { proof, ..Self::without(subject, unit, Credibility::Failed { why: why.into() }) }
     }
 
     /// A cell with a number, noisy if its samples say so.
-    pub fn of(subject: Subject, unit: Unit, value: f64, summary: Summary, proof: Vec<Proof>) -> Self {
-        let verdict = if summary.is_noisy() { Verdict::Noisy } else { Verdict::Ok };
+    pub fn of(
+        subject: Subject,
+        unit: CellUnit,
+        value: f64,
+        summary: SampleSummary,
+        proof: Vec<Proof>,
+    ) -> Self {
+        let verdict = if summary.is_noisy() { Credibility::Noisy } else { Credibility::Ok };
         let (value, summary) = (Some(value), Some(summary));
         Self { value, summary, proof, ..Self::without(subject, unit, verdict) }
     }
 
-    const fn without(subject: Subject, unit: Unit, verdict: Verdict) -> Self {
+    const fn without(subject: Subject, unit: CellUnit, verdict: Credibility) -> Self {
         Self {
             subject,
             value: None,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use homenode_machine::Machine;
 use homenode_model::{MbPerS, NodeId, Ns};
 
-use crate::item::{Node, PageSize, Pair};
+use crate::item::{NodeNumber, NodePair, PageSize};
 use crate::measurement::Measurement;
 
 /// The source that a measured number names.
@@ -18,10 +18,10 @@ pub fn machine_file(m: &Measurement, mut machine: Machine) -> Machine {
     let t = &machine.topology;
     let ids: Vec<NodeId> = t.node_ids().collect();
     let node = |id: NodeId| match &machine.os {
-        Some(os) => Node(os.nodes[id.index()] as u16),
-        None => Node(id.0),
+        Some(os) => NodeNumber(os.nodes[id.index()] as u16),
+        None => NodeNumber(id.0),
     };
-    let pair = |a: NodeId, b: NodeId| Pair { cpu: node(a), memory: node(b) };
+    let pair = |a: NodeId, b: NodeId| NodePair { cpu: node(a), memory: node(b) };
     let mut sources = machine.sources.clone();
     let mut topology = t.clone();
     let known = |a: usize, b: usize| m.latency(pair(ids[a], ids[b])).map(|ns| Ns(ns.round() as u64));
@@ -90,7 +90,7 @@ fn migration(m: &Measurement) -> Option<(Ns, Ns)> {
 /// attributes `Latency` and `Bandwidth`. `xml` is what hwloc wrote; attributes of these names that
 /// it has are replaced.
 pub fn memory_attributes(m: &Measurement, xml: &str) -> String {
-    let nodes: Vec<(Node, String)> = xml.lines().filter_map(numa_node).collect();
+    let nodes: Vec<(NodeNumber, String)> = xml.lines().filter_map(numa_node).collect();
     // Flags as hwloc has them (hwloc/memattrs.h): 1 higher is better, 2 lower is better, 4 an
     // initiator is needed.
     let attributes = [("Bandwidth", 5, false), ("Latency", 6, true)].map(|(name, flags, latency)| {
@@ -98,7 +98,7 @@ pub fn memory_attributes(m: &Measurement, xml: &str) -> String {
         let mut any = false;
         for (memory, index) in &nodes {
             for cpu in &m.host.nodes {
-                let pair = Pair { cpu: cpu.id(), memory: *memory };
+                let pair = NodePair { cpu: cpu.id(), memory: *memory };
                 let value = if latency { m.latency(pair) } else { m.bandwidth(pair) };
                 let Some(value) = value else { continue };
                 any = true;
@@ -134,14 +134,14 @@ pub fn memory_attributes(m: &Measurement, xml: &str) -> String {
 }
 
 /// The kernel's number and hwloc's index of the node that a line describes.
-fn numa_node(line: &str) -> Option<(Node, String)> {
+fn numa_node(line: &str) -> Option<(NodeNumber, String)> {
     let line = line.trim_start().strip_prefix("<object type=\"NUMANode\"")?;
     let value = |key: &str| line.split_once(&format!(" {key}=\""))?.1.split('"').next();
-    Some((Node(value("os_index")?.parse().ok()?), value("gp_index")?.to_owned()))
+    Some((NodeNumber(value("os_index")?.parse().ok()?), value("gp_index")?.to_owned()))
 }
 
 /// A set of CPUs as hwloc writes it: words of 32 bits, the highest first.
-fn cpuset(cpus: &[crate::Cpu]) -> String {
+fn cpuset(cpus: &[crate::CpuNumber]) -> String {
     let top = cpus.iter().map(|c| c.0 / 32).max().unwrap_or(0);
     let word = |w: u32| cpus.iter().filter(|c| c.0 / 32 == w).fold(0_u32, |bits, c| bits | 1 << (c.0 % 32));
     (0..=top).rev().map(|w| format!("0x{:08x}", word(w))).collect::<Vec<_>>().join(",")
@@ -150,11 +150,14 @@ fn cpuset(cpus: &[crate::Cpu]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ask, Cpu, Host, Kind, Synthetic, measure, plan};
+    use crate::{CpuNumber, Host, MeasureRequest, MeasurementKind, Synthetic, measure, plan};
 
     fn measured(machine: &Machine) -> Measurement {
         let host = Host::like(machine);
-        let ask = Ask { kinds: [Kind::Latency, Kind::Bandwidth, Kind::Migration].into(), ..Ask::quick() };
+        let ask = MeasureRequest {
+            kinds: [MeasurementKind::Latency, MeasurementKind::Bandwidth, MeasurementKind::Migration].into(),
+            ..MeasureRequest::quick()
+        };
         let mut prober = Synthetic::new(machine);
         measure(&host, &ask, &plan(&host, &ask), &mut prober, &|| false, &mut |_, _| {})
     }
@@ -167,7 +170,7 @@ mod tests {
         assert_eq!(got.topology.latency, machine.topology.latency, "what was measured is what is described");
         assert_eq!(got.source("latency"), SOURCE);
         let text = got.to_toml();
-        let back = Machine::from_toml(&text, homenode_machine::Origin::File("x".into())).unwrap();
+        let back = Machine::from_toml(&text, homenode_machine::MachineOrigin::File("x".into())).unwrap();
         assert_eq!(back.topology.latency, got.topology.latency);
         assert_eq!(back.topology.nodes, got.topology.nodes);
     }
@@ -191,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_cpuset_is_written_as_hwloc_writes_it() {
-        assert_eq!(cpuset(&[Cpu(0), Cpu(3)]), "0x00000009");
-        assert_eq!(cpuset(&[Cpu(33)]), "0x00000002,0x00000000");
+        assert_eq!(cpuset(&[CpuNumber(0), CpuNumber(3)]), "0x00000009");
+        assert_eq!(cpuset(&[CpuNumber(33)]), "0x00000002,0x00000000");
     }
 }

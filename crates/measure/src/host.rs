@@ -14,7 +14,7 @@ use std::path::Path;
 use homenode_machine::Machine;
 use serde::{Deserialize, Serialize};
 
-use crate::item::{Cpu, Node};
+use crate::item::{CpuNumber, NodeNumber};
 use tree::Tree;
 
 /// A node.
@@ -23,11 +23,11 @@ pub struct HostNode {
     /// Its number.
     pub node: u16,
     /// CPUs that this process may use, ascending; none: it never touches.
-    pub cpus: Vec<Cpu>,
+    pub cpus: Vec<CpuNumber>,
     /// The first usable CPU of each core: a thread each is what SMT siblings do not disturb.
-    pub cores: Vec<Cpu>,
+    pub cores: Vec<CpuNumber>,
     /// CPUs of it that are off-line or outside of the process's cpuset.
-    pub unusable_cpus: Vec<Cpu>,
+    pub unusable_cpus: Vec<CpuNumber>,
     /// Bytes of memory; 0: none.
     pub memory: u64,
     /// Bytes that an allocation can have: free, and what the kernel gives back at once (clean file
@@ -41,8 +41,8 @@ pub struct HostNode {
 
 impl HostNode {
     /// As an id.
-    pub const fn id(&self) -> Node {
-        Node(self.node)
+    pub const fn id(&self) -> NodeNumber {
+        NodeNumber(self.node)
     }
     /// Whether threads of this process can run there.
     pub fn has_cpus(&self) -> bool {
@@ -58,9 +58,9 @@ impl HostNode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Firmware {
     /// Thread's node.
-    pub cpu: Node,
+    pub cpu: NodeNumber,
     /// Memory's node.
-    pub memory: Node,
+    pub memory: NodeNumber,
     /// Nanoseconds of a read.
     pub read_ns: Option<u64>,
     /// 10^6 bytes a second of reading.
@@ -69,7 +69,7 @@ pub struct Firmware {
 
 /// Settings that change what is measured, each as the system words it; absent: it does not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
+pub struct HostState {
     /// Frequency governors in use.
     pub governor: Option<String>,
     /// Simultaneous multithreading: `on`, `off`, `notsupported`.
@@ -106,7 +106,7 @@ pub struct Host {
     #[serde(default)]
     pub firmware: Vec<Firmware>,
     /// Settings.
-    pub state: State,
+    pub state: HostState,
     /// Described, not real: nothing is measured.
     #[serde(default)]
     pub synthetic: bool,
@@ -156,22 +156,22 @@ impl Host {
     }
 
     /// The node of that number.
-    pub fn node(&self, node: Node) -> Option<&HostNode> {
+    pub fn node(&self, node: NodeNumber) -> Option<&HostNode> {
         self.nodes.iter().find(|n| n.id() == node)
     }
     /// The node that a CPU is on.
-    pub fn node_of(&self, cpu: Cpu) -> Option<Node> {
+    pub fn node_of(&self, cpu: CpuNumber) -> Option<NodeNumber> {
         self.nodes.iter().find(|n| n.cpus.contains(&cpu)).map(HostNode::id)
     }
     /// `n` CPUs of a node, cores before siblings; fewer if it has fewer.
-    pub fn some_cpus(&self, node: Node, n: usize) -> Vec<Cpu> {
+    pub fn some_cpus(&self, node: NodeNumber, n: usize) -> Vec<CpuNumber> {
         let Some(node) = self.node(node) else { return Vec::new() };
         let siblings = node.cpus.iter().filter(|c| !node.cores.contains(c));
         node.cores.iter().chain(siblings).copied().take(n).collect()
     }
     /// Bytes that can still be allocated on a node of this machine, now, with a reserve left to the
     /// system.
-    pub fn room(&self, node: Node) -> u64 {
+    pub fn room(&self, node: NodeNumber) -> u64 {
         let Some(known) = self.node(node) else { return 0 };
         let tree = Tree::new(Path::new("/"));
         let free = tree::free_now(&tree, node).unwrap_or(known.free);
@@ -179,30 +179,30 @@ impl Host {
         free.saturating_sub(reserve).min(state::cgroup_room(&tree).unwrap_or(u64::MAX))
     }
     /// Nodes whose CPUs can be used.
-    pub fn with_cpus(&self) -> Vec<Node> {
+    pub fn with_cpus(&self) -> Vec<NodeNumber> {
         self.nodes.iter().filter(|n| n.has_cpus()).map(HostNode::id).collect()
     }
     /// Nodes whose memory can be used.
-    pub fn with_memory(&self) -> Vec<Node> {
+    pub fn with_memory(&self) -> Vec<NodeNumber> {
         self.nodes.iter().filter(|n| n.has_memory()).map(HostNode::id).collect()
     }
     /// SLIT distance.
-    pub fn distance(&self, from: Node, to: Node) -> Option<u32> {
+    pub fn distance(&self, from: NodeNumber, to: NodeNumber) -> Option<u32> {
         let column = self.nodes.iter().position(|n| n.id() == to)?;
         self.node(from)?.distances.get(column).copied()
     }
     /// What firmware says of a pair.
-    pub fn firmware(&self, cpu: Node, memory: Node) -> Option<&Firmware> {
+    pub fn firmware(&self, cpu: NodeNumber, memory: NodeNumber) -> Option<&Firmware> {
         self.firmware.iter().find(|f| (f.cpu, f.memory) == (cpu, memory))
     }
     /// Nodes with CPUs from `node`'s view, nearest first, itself included; ties by number.
-    pub fn nearest_cpus(&self, node: Node) -> Vec<Node> {
+    pub fn nearest_cpus(&self, node: NodeNumber) -> Vec<NodeNumber> {
         let mut all = self.with_cpus();
         all.sort_by_key(|n| (*n != node, self.distance(node, *n).unwrap_or(u32::MAX), *n));
         all
     }
     /// Where each CPU is.
-    pub fn cpus(&self) -> BTreeMap<Cpu, Node> {
+    pub fn cpus(&self) -> BTreeMap<CpuNumber, NodeNumber> {
         self.nodes.iter().flat_map(|n| n.cpus.iter().map(|c| (*c, n.id()))).collect()
     }
     /// Sentences about the state that a reader of numbers should know.

@@ -1,4 +1,4 @@
-//! What can be measured: each [`Item`] is one visit of a [`Prober`](crate::Prober), and yields one
+//! What can be measured: each [`Visit`] is one visit of a [`Prober`](crate::Prober), and yields one
 //! cell or several.
 
 use std::fmt;
@@ -8,31 +8,31 @@ use std::time::Duration;
 use homenode_model::NodeId;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cell, Subject, Unit, Verdict};
+use crate::cell::{CellUnit, Credibility, MeasuredCell, Subject};
 
 /// A node, by the kernel's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Node(pub u16);
+pub struct NodeNumber(pub u16);
 
 /// A CPU, by the kernel's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Cpu(pub u32);
+pub struct CpuNumber(pub u32);
 
-impl From<Node> for NodeId {
-    fn from(node: Node) -> Self {
+impl From<NodeNumber> for NodeId {
+    fn from(node: NodeNumber) -> Self {
         Self(node.0)
     }
 }
 
-impl fmt::Display for Node {
+impl fmt::Display for NodeNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "node {}", self.0)
     }
 }
 
-impl fmt::Display for Cpu {
+impl fmt::Display for CpuNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CPU {}", self.0)
     }
@@ -40,27 +40,27 @@ impl fmt::Display for Cpu {
 
 /// A thread on one node and its memory on another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Pair {
+pub struct NodePair {
     /// Where the thread runs.
-    pub cpu: Node,
+    pub cpu: NodeNumber,
     /// Where its memory is.
-    pub memory: Node,
+    pub memory: NodeNumber,
 }
 
-impl Pair {
+impl NodePair {
     /// A thread on node `cpu`, memory on node `memory`.
     pub const fn new(cpu: u16, memory: u16) -> Self {
-        Self { cpu: Node(cpu), memory: Node(memory) }
+        Self { cpu: NodeNumber(cpu), memory: NodeNumber(memory) }
     }
 }
 
-impl fmt::Display for Pair {
+impl fmt::Display for NodePair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.cpu.0, self.memory.0)
     }
 }
 
-impl FromStr for Pair {
+impl FromStr for NodePair {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -187,7 +187,7 @@ pub struct Chase {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Streams {
     /// All at once. Each has `threads` threads with arrays of their own.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<NodePair>,
     /// Threads a pair.
     pub threads: u32,
     /// What they do.
@@ -207,7 +207,7 @@ pub struct Streams {
 
 impl Streams {
     /// STREAM's own: ten rounds of its four loops, one thread a pair, base pages, regular stores.
-    pub fn triad(pairs: &[Pair], elements: u64) -> Self {
+    pub fn triad(pairs: &[NodePair], elements: u64) -> Self {
         Self {
             pairs: pairs.to_vec(),
             threads: 1,
@@ -255,7 +255,7 @@ impl FromStr for Mix {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// Who waits, and for which memory; the others load the same memory.
-    pub pair: Pair,
+    pub pair: NodePair,
     /// What the others do.
     pub mix: Mix,
     /// Pauses of the others between pieces of 4 KiB, one point of the curve each; in turns of an
@@ -269,22 +269,22 @@ pub struct Load {
 
 /// How the time that a cache line takes between two CPUs is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Core {
+pub struct CoreToCore {
     /// They pass a line to and fro.
-    pub cpus: (Cpu, Cpu),
+    pub cpus: (CpuNumber, CpuNumber),
     /// The line's home.
-    pub home: Node,
+    pub home: NodeNumber,
     /// About how long.
     pub time: Duration,
 }
 
 /// How migration is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Move {
+pub struct MigrationTest {
     /// Where pages are.
-    pub from: Node,
+    pub from: NodeNumber,
     /// Where they go.
-    pub to: Node,
+    pub to: NodeNumber,
     /// Their size.
     pub page: PageSize,
     /// How much, at a time.
@@ -297,11 +297,11 @@ pub struct Move {
 
 /// One visit.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item {
+pub enum Visit {
     /// Idle latency.
     Latency {
         /// Who waits for what.
-        pair: Pair,
+        pair: NodePair,
         /// How.
         chase: Chase,
     },
@@ -310,54 +310,58 @@ pub enum Item {
     /// Latency against bandwidth: a cell a point.
     Loaded(Load),
     /// A cache line between two CPUs.
-    Core(Core),
+    Core(CoreToCore),
     /// Pages from node to node by `move_pages`.
-    Migration(Move),
+    Migration(MigrationTest),
     /// Pages from node to node by the touch of a thread.
-    NextTouch(Move),
+    NextTouch(MigrationTest),
 }
 
-impl Item {
+impl Visit {
     /// A cell that says that a node has not so much memory.
-    pub(crate) fn no_room(&self, node: Node, bytes: u64, room: u64) -> Cell {
+    pub(crate) fn no_room(&self, node: NodeNumber, bytes: u64, room: u64) -> MeasuredCell {
         let (why, remedy) = no_room(node, bytes, room);
-        Cell { verdict: Verdict::Absent { why, remedy }, ..self.absent("") }
+        MeasuredCell { verdict: Credibility::Absent { why, remedy }, ..self.absent("") }
     }
 
     /// A cell that says that there was no time for it.
-    pub(crate) fn too_late(&self) -> Cell {
+    pub(crate) fn too_late(&self) -> MeasuredCell {
         let remedy = "leave out --quick, or ask for less: --only, --nodes, --pages";
         let verdict =
-            Verdict::Absent { why: "the time for all of it was over".into(), remedy: remedy.into() };
-        Cell { verdict, ..self.absent("") }
+            Credibility::Absent { why: "the time for all of it was over".into(), remedy: remedy.into() };
+        MeasuredCell { verdict, ..self.absent("") }
     }
 
     /// A cell that says why there is none; of an item with several, the first stands for all.
-    pub(crate) fn absent(&self, why: &str) -> Cell {
+    pub(crate) fn absent(&self, why: &str) -> MeasuredCell {
         let (subject, unit) = match self {
-            Self::Latency { pair, chase } => (Subject::Latency { pair: *pair, page: chase.page }, Unit::Ns),
+            Self::Latency { pair, chase } => {
+                (Subject::Latency { pair: *pair, page: chase.page }, CellUnit::Ns)
+            }
             Self::Bandwidth(s) => {
                 let op = s.ops.first().copied().unwrap_or(Op::Triad);
                 let (pairs, threads, stores, page) = (s.pairs.clone(), s.threads, s.stores, s.page);
-                (Subject::Bandwidth { pairs, share: None, threads, op, stores, page }, Unit::MbPerS)
+                (Subject::Bandwidth { pairs, share: None, threads, op, stores, page }, CellUnit::MbPerS)
             }
             Self::Loaded(l) => {
                 let pause = l.pauses.first().copied().unwrap_or(0);
-                (Subject::Loaded { pair: l.pair, mix: l.mix, pause }, Unit::Ns)
+                (Subject::Loaded { pair: l.pair, mix: l.mix, pause }, CellUnit::Ns)
             }
             Self::Core(c) => {
                 let subject = Subject::Core { cpus: c.cpus, nodes: (c.home, c.home), home: c.home };
-                (subject, Unit::Ns)
+                (subject, CellUnit::Ns)
             }
-            Self::Migration(m) => (Subject::Migration { from: m.from, to: m.to, page: m.page }, Unit::MbPerS),
-            Self::NextTouch(m) => (Subject::NextTouch { from: m.from, to: m.to, page: m.page }, Unit::Ns),
+            Self::Migration(m) => {
+                (Subject::Migration { from: m.from, to: m.to, page: m.page }, CellUnit::MbPerS)
+            }
+            Self::NextTouch(m) => (Subject::NextTouch { from: m.from, to: m.to, page: m.page }, CellUnit::Ns),
         };
-        Cell::absent(subject, unit, why, "'homenode measure --json' lists nodes and CPUs")
+        MeasuredCell::absent(subject, unit, why, "'homenode measure --json' lists nodes and CPUs")
     }
 }
 
 /// What a node lacks, and what to do.
-pub(crate) fn no_room(node: Node, bytes: u64, room: u64) -> (String, String) {
+pub(crate) fn no_room(node: NodeNumber, bytes: u64, room: u64) -> (String, String) {
     let mib = |b: u64| b >> 20;
     let asked = mib(bytes.next_multiple_of(1 << 20));
     (

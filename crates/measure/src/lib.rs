@@ -1,16 +1,17 @@
 //! Measuring a machine: what it costs a CPU of one node to use the memory of another.
 //!
 //! Robertson and Rendell's requirements (section 2 of their paper) are the method: bind the thread,
-//! place the pages, *and read both back*. Every number here is a [`Cell`]: what was measured
-//! ([`Subject`]), the number with its distribution ([`Summary`]), and the proof of where thread and
-//! pages were before and after ([`Proof`]). A cell whose proof fails has no number.
+//! place the pages, *and read both back*. Every number here is a [`MeasuredCell`]: what was
+//! measured ([`Subject`]), the number with its distribution ([`SampleSummary`]), and the proof of
+//! where thread and pages were before and after ([`Proof`]). A cell whose proof fails has no
+//! number.
 //!
 //! | you want | you call |
 //! |---|---|
 //! | what there is | [`Host::this`], [`Host::at`] a recorded tree, [`Host::like`] a described machine |
-//! | what to measure | [`Ask`], [`plan()`] → [`Plan`]: the [`Item`]s, and what is refused and why |
+//! | what to measure | [`MeasureRequest`], [`plan()`] → [`MeasurePlan`]: the [`Visit`]s, and what is refused and why |
 //! | to measure it all | [`measure()`] with a [`Prober`] → [`Measurement`] |
-//! | one thing | [`Prober::probe`] with an [`Item`]; [`Real`] measures, [`Synthetic`] computes from a described machine |
+//! | one thing | [`Prober::probe`] with an [`Visit`]; [`HostMeasurer`] measures, [`Synthetic`] computes from a described machine |
 //! | to read one again, or compare | [`Measurement::from_json`], [`diff`] |
 //! | it elsewhere | [`machine_file`], [`memory_attributes`] |
 //!
@@ -43,14 +44,17 @@ mod real;
 mod stats;
 mod synthetic;
 
-pub use ask::{Ask, IDLE, Kind, Plan, plan};
-pub use cell::{Cell, Proof, Subject, Unit, Verdict};
-pub use compare::{Change, Difference, diff};
+pub use ask::{IDLE, MeasurePlan, MeasureRequest, MeasurementKind, plan};
+pub use cell::{CellUnit, Credibility, MeasuredCell, Proof, Subject};
+pub use compare::{CellChange, CellDifference, diff};
 pub use export::{machine_file, memory_attributes};
-pub use host::{Firmware, Host, HostError, HostNode, State};
-pub use item::{Chase, Core, Cpu, Item, Load, Mix, Move, Node, Op, PageSize, Pair, Stores, Streams};
+pub use host::{Firmware, Host, HostError, HostNode, HostState};
+pub use item::{
+    Chase, CoreToCore, CpuNumber, Load, MigrationTest, Mix, NodeNumber, NodePair, Op, PageSize, Stores,
+    Streams, Visit,
+};
 pub use measurement::{KNEE, Measurement, ReadError, knee, measure, passes_on};
 pub use prober::Prober;
-pub use real::{Real, Sabotage};
-pub use stats::Summary;
+pub use real::{HostMeasurer, Sabotage};
+pub use stats::SampleSummary;
 pub use synthetic::Synthetic;

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::ask::{Ask, Plan};
-use crate::cell::{Cell, Subject, Verdict};
+use crate::ask::{MeasurePlan, MeasureRequest};
+use crate::cell::{Credibility, MeasuredCell, Subject};
 use crate::host::Host;
-use crate::item::{Item, Mix, Node, Op, PageSize, Pair, Stores};
+use crate::item::{Mix, NodeNumber, NodePair, Op, PageSize, Stores, Visit};
 use crate::passes;
 use crate::prober::Prober;
 
@@ -30,9 +30,9 @@ pub struct Measurement {
     /// The machine, as it was before.
     pub host: Host,
     /// What was asked for.
-    pub ask: Ask,
+    pub ask: MeasureRequest,
     /// The cells, in the order in which they were measured.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<MeasuredCell>,
     /// What a reader should know.
     pub notes: Vec<String>,
 }
@@ -55,17 +55,17 @@ pub enum ReadError {
 /// each item with its cells, once it is over, in each pass.
 pub fn measure(
     host: &Host,
-    ask: &Ask,
-    plan: &Plan,
+    ask: &MeasureRequest,
+    plan: &MeasurePlan,
     prober: &mut dyn Prober,
     stop: &dyn Fn() -> bool,
-    done: &mut dyn FnMut(&Item, &[Cell]),
+    done: &mut dyn FnMut(&Visit, &[MeasuredCell]),
 ) -> Measurement {
     let start = Instant::now();
     let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let limit = ask.limit_s.map(Duration::from_secs);
     // Of each cell, what each pass found.
-    let mut found: Vec<Vec<Cell>> = Vec::new();
+    let mut found: Vec<Vec<MeasuredCell>> = Vec::new();
     for pass in 0..passes_on(host, ask) {
         // A further pass begins only if it can end in time, too.
         let takes = start.elapsed() / pass.max(1);
@@ -118,7 +118,7 @@ pub fn measure(
 }
 
 /// How many passes there are at most: what is computed comes out the same each time.
-pub const fn passes_on(host: &Host, ask: &Ask) -> u32 {
+pub const fn passes_on(host: &Host, ask: &MeasureRequest) -> u32 {
     if host.synthetic || ask.passes == 0 { 1 } else { ask.passes }
 }
 
@@ -153,7 +153,7 @@ impl Measurement {
 
     /// Whether every cell has a number.
     pub fn is_complete(&self) -> bool {
-        !self.stopped && self.cells.iter().all(Cell::is_measured)
+        !self.stopped && self.cells.iter().all(MeasuredCell::is_measured)
     }
 
     /// How many cells are ok, noisy, failed and absent.
@@ -161,30 +161,30 @@ impl Measurement {
         let mut tally = [0; 4];
         for cell in &self.cells {
             tally[match cell.verdict {
-                Verdict::Ok => 0,
-                Verdict::Noisy => 1,
-                Verdict::Failed { .. } => 2,
-                Verdict::Absent { .. } => 3,
+                Credibility::Ok => 0,
+                Credibility::Noisy => 1,
+                Credibility::Failed { .. } => 2,
+                Credibility::Absent { .. } => 3,
             }] += 1;
         }
         tally
     }
 
     /// The cell about that.
-    pub fn find(&self, subject: &Subject) -> Option<&Cell> {
+    pub fn find(&self, subject: &Subject) -> Option<&MeasuredCell> {
         self.cells.iter().find(|c| c.subject == *subject)
     }
 
     /// Idle latency of a pair in nanoseconds, with the largest pages that were measured: what of it
     /// is the memory's, not the TLB's.
-    pub fn latency(&self, pair: Pair) -> Option<f64> {
+    pub fn latency(&self, pair: NodePair) -> Option<f64> {
         let of = |page| self.find(&Subject::Latency { pair, page })?.value;
         of(PageSize::Huge).or_else(|| of(PageSize::Small))
     }
 
     /// The most that a pair alone reads, in 10^6 bytes a second; where reading was not measured,
     /// the best loop.
-    pub fn bandwidth(&self, pair: Pair) -> Option<f64> {
+    pub fn bandwidth(&self, pair: NodePair) -> Option<f64> {
         let cells = |only: Option<Op>| {
             self.cells.iter().filter_map(move |c| match &c.subject {
                 Subject::Bandwidth { pairs, share: None, op, .. }
@@ -200,7 +200,7 @@ impl Measurement {
 
     /// The points of a curve: 10^6 bytes a second that were loaded, nanoseconds; in the order of
     /// the points.
-    pub fn curve(&self, pair: Pair, mix: Mix) -> Vec<(f64, f64)> {
+    pub fn curve(&self, pair: NodePair, mix: Mix) -> Vec<(f64, f64)> {
         let points = self.cells.iter().filter_map(|c| match c.subject {
             Subject::Loaded { pair: p, mix: m, .. } if (p, m) == (pair, mix) => {
                 Some((*c.more.get("injected_mb_per_s")?, c.value?))
@@ -211,13 +211,13 @@ impl Measurement {
     }
 
     /// The rate of moving pages, in 10^6 bytes a second.
-    pub fn migration(&self, from: Node, to: Node, page: PageSize) -> Option<f64> {
+    pub fn migration(&self, from: NodeNumber, to: NodeNumber, page: PageSize) -> Option<f64> {
         self.find(&Subject::Migration { from, to, page })?.value
     }
 
     /// Triad of a pair alone with regular stores, in 10^6 bytes a second.
-    pub fn triad(&self, pair: Pair, page: PageSize) -> Option<f64> {
-        let same = |c: &&Cell| match &c.subject {
+    pub fn triad(&self, pair: NodePair, page: PageSize) -> Option<f64> {
+        let same = |c: &&MeasuredCell| match &c.subject {
             Subject::Bandwidth {
                 pairs,
                 share: None,
@@ -249,7 +249,7 @@ pub const KNEE: f64 = 1.5;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Summary;
+    use crate::stats::SampleSummary;
 
     #[test]
     fn the_knee_is_the_last_point_below_the_bound() {
@@ -264,13 +264,12 @@ mod tests {
     fn what_does_not_begin_in_time_says_so() {
         let machine = homenode_machine::preset("cxl").unwrap();
         let host = Host::like(&machine);
-        let ask = Ask { limit_s: Some(0), ..Ask::quick() };
+        let ask = MeasureRequest { limit_s: Some(0), ..MeasureRequest::quick() };
         let mut prober = crate::Synthetic::new(&machine);
-        let plan = crate::plan(&host, &Ask::quick());
+        let plan = crate::plan(&host, &MeasureRequest::quick());
         let m = measure(&host, &ask, &plan, &mut prober, &|| false, &mut |_, _| {});
         assert!(!m.is_complete() && m.cells.len() == plan.items.len());
-        let late =
-            |c: &Cell| matches!(&c.verdict, Verdict::Absent { remedy, .. } if remedy.contains("--only"));
+        let late = |c: &MeasuredCell| matches!(&c.verdict, Credibility::Absent { remedy, .. } if remedy.contains("--only"));
         assert!(m.cells.iter().all(late));
     }
 
@@ -279,10 +278,11 @@ mod tests {
         /// Each pass finds more than the one before.
         struct Rising(f64, u32);
         impl Prober for Rising {
-            fn probe(&mut self, item: &Item, _: &dyn Fn() -> bool) -> Vec<Cell> {
+            fn probe(&mut self, item: &Visit, _: &dyn Fn() -> bool) -> Vec<MeasuredCell> {
                 let mut cells = vec![item.too_late()];
-                let summary = Summary::of(&[self.0; 9]).unwrap();
-                cells[0] = Cell::of(cells[0].subject.clone(), cells[0].unit, self.0, summary, Vec::new());
+                let summary = SampleSummary::of(&[self.0; 9]).unwrap();
+                cells[0] =
+                    MeasuredCell::of(cells[0].subject.clone(), cells[0].unit, self.0, summary, Vec::new());
                 cells
             }
             fn anew(&mut self) {
@@ -291,9 +291,9 @@ mod tests {
             }
         }
         let host = Host { synthetic: false, ..Host::like(&homenode_machine::preset("cxl").unwrap()) };
-        let plan = crate::plan(&host, &Ask::quick());
+        let plan = crate::plan(&host, &MeasureRequest::quick());
         let of = |passes, limit_s| {
-            let (ask, mut done) = (Ask { passes, limit_s, ..Ask::quick() }, 0);
+            let (ask, mut done) = (MeasureRequest { passes, limit_s, ..MeasureRequest::quick() }, 0);
             let mut prober = Rising(100.0, 0);
             let m = measure(&host, &ask, &plan, &mut prober, &|| false, &mut |_, _| done += 1);
             (m, prober.1, done)
@@ -303,10 +303,10 @@ mod tests {
         for cell in &m.cells {
             let best = matches!(cell.subject, Subject::Bandwidth { .. });
             assert_eq!(cell.value, Some(if best { 120.0 } else { 110.0 }), "{cell:?}");
-            assert_eq!((&cell.verdict, cell.summary.unwrap().samples), (&Verdict::Noisy, 27));
+            assert_eq!((&cell.verdict, cell.summary.unwrap().samples), (&Credibility::Noisy, 27));
         }
         let (m, again, _) = of(1, None);
-        assert!(again == 0 && m.cells.iter().all(|c| c.verdict == Verdict::Ok));
+        assert!(again == 0 && m.cells.iter().all(|c| c.verdict == Credibility::Ok));
     }
 
     #[test]

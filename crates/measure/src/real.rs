@@ -10,9 +10,9 @@ mod place;
 mod proof;
 mod team;
 
-use crate::cell::Cell;
+use crate::cell::MeasuredCell;
 use crate::host::Host;
-use crate::item::{Item, Node};
+use crate::item::{NodeNumber, Visit};
 use crate::prober::Prober;
 use place::Pool;
 
@@ -27,14 +27,14 @@ pub enum Sabotage {
 
 /// Measures this machine.
 #[derive(Debug)]
-pub struct Real {
+pub struct HostMeasurer {
     host: Host,
     pool: Pool,
     sabotage: Option<Sabotage>,
     random: Random,
 }
 
-impl Real {
+impl HostMeasurer {
     /// A prober for this machine as `host` describes it.
     pub fn new(host: &Host) -> Self {
         Self { host: host.clone(), pool: Pool::default(), sabotage: None, random: Random::new(1) }
@@ -47,22 +47,22 @@ impl Real {
     }
 
     /// Another node with memory than `node`, where a sabotaged page goes.
-    fn elsewhere(&self, node: Node) -> Option<Node> {
+    fn elsewhere(&self, node: NodeNumber) -> Option<NodeNumber> {
         let all = self.host.with_memory();
         let after = all.iter().copied().find(|n| *n > node);
         after.or_else(|| all.first().copied()).filter(|n| *n != node)
     }
 }
 
-impl Prober for Real {
-    fn probe(&mut self, item: &Item, stop: &dyn Fn() -> bool) -> Vec<Cell> {
+impl Prober for HostMeasurer {
+    fn probe(&mut self, item: &Visit, stop: &dyn Fn() -> bool) -> Vec<MeasuredCell> {
         match item {
-            Item::Latency { pair, chase } => vec![self.latency(*pair, chase, stop)],
-            Item::Bandwidth(streams) => self.bandwidth(streams, stop),
-            Item::Loaded(load) => self.loaded(load, stop),
-            Item::Core(core) => vec![self.core(core, stop)],
-            Item::Migration(of) => vec![self.migration(of, stop)],
-            Item::NextTouch(of) => vec![self.next_touch(of, stop)],
+            Visit::Latency { pair, chase } => vec![self.latency(*pair, chase, stop)],
+            Visit::Bandwidth(streams) => self.bandwidth(streams, stop),
+            Visit::Loaded(load) => self.loaded(load, stop),
+            Visit::Core(core) => vec![self.core(core, stop)],
+            Visit::Migration(of) => vec![self.migration(of, stop)],
+            Visit::NextTouch(of) => vec![self.next_touch(of, stop)],
         }
     }
 

@@ -1,10 +1,11 @@
 //! What is said of samples.
 
+use homenode_statistics::{Sorted, variation};
 use serde::{Deserialize, Serialize};
 
 /// A distribution in a few numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct SampleSummary {
     /// How many samples.
     pub samples: u64,
     /// The smallest.
@@ -24,34 +25,34 @@ pub struct Summary {
     pub cv_of_median: f64,
 }
 
-impl Summary {
+impl SampleSummary {
     /// A median that varies more is noisy.
     pub const NOISY: f64 = 0.02;
     const GROUPS: usize = 8;
 
     /// Of samples in the order in which they were taken; `None` of none, or when one is no number.
     pub fn of(samples: &[f64]) -> Option<Self> {
-        if samples.is_empty() || samples.iter().any(|s| !s.is_finite()) {
+        if samples.iter().any(|s| !s.is_finite()) {
             return None;
         }
-        let sorted = sorted(samples);
-        let n = sorted.len();
+        let sorted = Sorted::of(samples);
+        let n = sorted.count();
         let groups = (n / 3).min(Self::GROUPS);
         let cv_of_median = if groups >= 2 {
             let medians: Vec<f64> = (0..groups)
-                .map(|g| median(&self::sorted(&samples[g * n / groups..(g + 1) * n / groups])))
+                .filter_map(|g| Sorted::of(&samples[g * n / groups..(g + 1) * n / groups]).median())
                 .collect();
-            cv(&medians)
+            variation(&medians)
         } else {
-            1.2533 * cv(samples) / (n as f64).sqrt()
+            1.2533 * variation(samples) / (n as f64).sqrt()
         };
         Some(Self {
             samples: n as u64,
-            min: sorted[0],
-            median: median(&sorted),
-            p99: sorted[(n * 99).div_ceil(100).clamp(1, n) - 1],
-            max: sorted[n - 1],
-            cv: cv(samples),
+            min: sorted.smallest()?,
+            median: sorted.median()?,
+            p99: sorted.percentile(99)?,
+            max: sorted.largest()?,
+            cv: variation(samples),
             cv_of_median,
         })
     }
@@ -64,11 +65,11 @@ impl Summary {
         Some(Self {
             samples: passes.iter().map(|s| s.samples).sum(),
             min: passes.iter().map(|s| s.min).reduce(f64::min)?,
-            median: median(&sorted(&medians)),
+            median: Sorted::of(medians.as_slice()).median()?,
             p99: most(|s| s.p99),
             max: most(|s| s.max),
             cv: most(|s| s.cv),
-            cv_of_median: most(|s| s.cv_of_median).max(cv(&medians)),
+            cv_of_median: most(|s| s.cv_of_median).max(variation(&medians)),
         })
     }
 
@@ -78,28 +79,6 @@ impl Summary {
     }
 }
 
-fn sorted(samples: &[f64]) -> Vec<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    let n = sorted.len();
-    f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2])
-}
-
-/// Standard deviation (of a sample) over mean; 0 of one.
-fn cv(samples: &[f64]) -> f64 {
-    let n = samples.len() as f64;
-    let mean = samples.iter().sum::<f64>() / n;
-    if samples.len() < 2 || mean == 0.0 {
-        return 0.0;
-    }
-    let squares: f64 = samples.iter().map(|s| (s - mean) * (s - mean)).sum();
-    (squares / (n - 1.0)).sqrt() / mean.abs()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,7 +86,7 @@ mod tests {
     #[test]
     fn known_samples_have_known_numbers() {
         let samples: Vec<f64> = (1..=200).rev().map(f64::from).collect();
-        let s = Summary::of(&samples).unwrap();
+        let s = SampleSummary::of(&samples).unwrap();
         assert_eq!((s.samples, s.min, s.median, s.p99, s.max), (200, 1.0, 100.5, 198.0, 200.0));
         // Variance of 1..n is n (n + 1) / 12.
         assert!((s.cv - (200.0 * 201.0 / 12.0_f64).sqrt() / 100.5).abs() < 1e-12);
@@ -118,17 +97,17 @@ mod tests {
     fn scatter_is_not_drift() {
         // 90 and 110 in turn: each sample is far off, the median of a group is not.
         let samples: Vec<f64> = (0..800).map(|i| if i % 2 == 0 { 90.0 } else { 110.0 }).collect();
-        let s = Summary::of(&samples).unwrap();
+        let s = SampleSummary::of(&samples).unwrap();
         assert!(s.cv > 0.09 && s.cv_of_median == 0.0 && !s.is_noisy());
     }
 
     #[test]
     fn few_samples_are_judged_by_the_standard_error() {
-        let s = Summary::of(&[100.0, 101.0, 99.0]).unwrap();
+        let s = SampleSummary::of(&[100.0, 101.0, 99.0]).unwrap();
         assert!((s.cv_of_median - 1.2533 * 0.01 / 3.0_f64.sqrt()).abs() < 1e-9);
         assert!(!s.is_noisy());
-        assert!(Summary::of(&[100.0]).unwrap().is_noisy(), "one sample does not say");
-        assert_eq!(Summary::of(&[]), None);
-        assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
+        assert!(SampleSummary::of(&[100.0]).unwrap().is_noisy(), "one sample does not say");
+        assert_eq!(SampleSummary::of(&[]), None);
+        assert_eq!(SampleSummary::of(&[1.0, f64::NAN]), None);
     }
 }

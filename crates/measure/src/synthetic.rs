@@ -9,11 +9,11 @@ use homenode_machine::Machine;
 use homenode_model::{Bytes, NodeId};
 
 use crate::ask::IDLE;
-use crate::cell::{Cell, Proof, Subject, Unit};
+use crate::cell::{CellUnit, MeasuredCell, Proof, Subject};
 use crate::host::Host;
-use crate::item::{Cpu, Item, Load, Move, Node, Op, PageSize, Pair, Streams};
+use crate::item::{CpuNumber, Load, MigrationTest, NodeNumber, NodePair, Op, PageSize, Streams, Visit};
 use crate::prober::Prober;
-use crate::stats::Summary;
+use crate::stats::SampleSummary;
 
 /// What a page walk adds to a load with 4 KiB pages, where the page tables are in a cache; in
 /// nanoseconds. Assumed.
@@ -49,18 +49,18 @@ impl Synthetic {
         Self { machine: None, host: host.clone() }
     }
 
-    fn index(machine: &Machine, node: Node) -> NodeId {
+    fn index(machine: &Machine, node: NodeNumber) -> NodeId {
         let os = machine.os.as_ref();
         let at = os.and_then(|os| os.nodes.iter().position(|n| *n == u32::from(node.0)));
         NodeId(at.map_or(node.0, |i| i as u16))
     }
 
-    fn exists(&self, pair: Pair) -> bool {
+    fn exists(&self, pair: NodePair) -> bool {
         [pair.cpu, pair.memory].iter().all(|n| self.host.node(*n).is_some())
     }
 
     /// Nanoseconds.
-    fn latency(&self, pair: Pair, page: PageSize) -> f64 {
+    fn latency(&self, pair: NodePair, page: PageSize) -> f64 {
         let ns = match &self.machine {
             Some(m) => m.topology.latency.at(Self::index(m, pair.cpu), Self::index(m, pair.memory)).0 as f64,
             None => self
@@ -73,12 +73,12 @@ impl Synthetic {
     }
 
     /// How many times as far as local memory.
-    fn farther(&self, pair: Pair) -> f64 {
+    fn farther(&self, pair: NodePair) -> f64 {
         self.host.distance(pair.cpu, pair.memory).map_or(1.0, |d| f64::from(d.max(1)) / 10.0)
     }
 
     /// 10^6 bytes a second of traffic, whoever else is there left out.
-    fn path(&self, pair: Pair) -> f64 {
+    fn path(&self, pair: NodePair) -> f64 {
         let Some(machine) = &self.machine else {
             let said = self.host.firmware(pair.cpu, pair.memory).and_then(|f| f.read_mb_per_s);
             return said.map_or_else(|| LOCAL_RATE / self.farther(pair), |mb| mb as f64);
@@ -92,7 +92,7 @@ impl Synthetic {
         limits.into_iter().filter(|l| *l > 0).map(|l| l as f64).fold(UNLIMITED, f64::min)
     }
 
-    fn proof(&self, pair: Pair, cpu: Cpu, bytes: u64, page: PageSize) -> Proof {
+    fn proof(&self, pair: NodePair, cpu: CpuNumber, bytes: u64, page: PageSize) -> Proof {
         let pages = BTreeMap::from([(pair.memory, bytes.div_ceil(page.bytes()))]);
         Proof {
             cpu: Some(cpu),
@@ -108,13 +108,13 @@ impl Synthetic {
     }
 
     /// As a prober that allocates would say it.
-    fn too_large(&self, item: &Item) -> Option<Cell> {
-        let needs: Vec<(Node, u64)> = match item {
-            Item::Latency { pair, chase } => vec![(pair.memory, chase.buffer)],
-            Item::Bandwidth(s) => s.pairs.iter().map(|p| (p.memory, 24 * s.elements)).collect(),
-            Item::Loaded(l) => vec![(l.pair.memory, 2 * l.chase.buffer)],
-            Item::Core(_) => Vec::new(),
-            Item::Migration(m) | Item::NextTouch(m) => vec![(m.from, m.buffer), (m.to, m.buffer)],
+    fn too_large(&self, item: &Visit) -> Option<MeasuredCell> {
+        let needs: Vec<(NodeNumber, u64)> = match item {
+            Visit::Latency { pair, chase } => vec![(pair.memory, chase.buffer)],
+            Visit::Bandwidth(s) => s.pairs.iter().map(|p| (p.memory, 24 * s.elements)).collect(),
+            Visit::Loaded(l) => vec![(l.pair.memory, 2 * l.chase.buffer)],
+            Visit::Core(_) => Vec::new(),
+            Visit::Migration(m) | Visit::NextTouch(m) => vec![(m.from, m.buffer), (m.to, m.buffer)],
         };
         needs.into_iter().find_map(|(node, bytes)| {
             let free = self.host.node(node)?.free;
@@ -122,13 +122,13 @@ impl Synthetic {
         })
     }
 
-    fn first(&self, node: Node) -> Cpu {
-        self.host.some_cpus(node, 1).first().copied().unwrap_or(Cpu(0))
+    fn first(&self, node: NodeNumber) -> CpuNumber {
+        self.host.some_cpus(node, 1).first().copied().unwrap_or(CpuNumber(0))
     }
 
     /// What the misses that one CPU of `pair` has under way bring, in 10^6 bytes a second: a line
     /// each in the time of a latency.
-    fn misses(&self, pair: Pair) -> f64 {
+    fn misses(&self, pair: NodePair) -> f64 {
         let Some(machine) = &self.machine else { return CORE };
         let (core, cache) = (&machine.topology.core, machine.topology.caches.last());
         let line = cache.map_or(64, |c| c.line.0) as f64;
@@ -136,10 +136,10 @@ impl Synthetic {
         (f64::from(core.outstanding.max(1)) * line * 1e3 / ns).min(CORE)
     }
 
-    fn streams(&self, ask: &Streams) -> Vec<Cell> {
+    fn streams(&self, ask: &Streams) -> Vec<MeasuredCell> {
         // Pairs at one memory share its controller and its port, those of one node its own port.
-        let remote = |p: &&Pair| p.cpu != p.memory;
-        let rate = |pair: Pair| {
+        let remote = |p: &&NodePair| p.cpu != p.memory;
+        let rate = |pair: NodePair| {
             let share = |limit: f64, of: usize| limit / of.max(1) as f64;
             let at = ask.pairs.iter().filter(|p| p.memory == pair.memory).count();
             let mut rate = share(self.path(pair), at).min(self.misses(pair) * f64::from(ask.threads));
@@ -153,7 +153,7 @@ impl Synthetic {
             rate
         };
         let cell = |op: Op, share: Option<usize>| {
-            let mine: Vec<Pair> = ask
+            let mine: Vec<NodePair> = ask
                 .pairs
                 .iter()
                 .enumerate()
@@ -166,7 +166,7 @@ impl Synthetic {
             let (pairs, threads, stores, page) = (ask.pairs.clone(), ask.threads, ask.stores, ask.page);
             number(
                 Subject::Bandwidth { pairs, share, threads, op, stores, page },
-                Unit::MbPerS,
+                CellUnit::MbPerS,
                 value,
                 proofs,
             )
@@ -179,14 +179,14 @@ impl Synthetic {
     }
 
     /// A queue with one server: latency grows as 1 / (1 − utilisation).
-    fn loaded(&self, ask: &Load) -> Vec<Cell> {
+    fn loaded(&self, ask: &Load) -> Vec<MeasuredCell> {
         let most = self.path(ask.pair).min(CORE * f64::from(ask.threads));
         let point = |pause: &u32| {
             let rate = if *pause == IDLE { 0.0 } else { most * 0.95 / (1.0 + f64::from(*pause) / 500.0) };
             let ns = self.latency(ask.pair, ask.chase.page) / (1.0 - rate / self.path(ask.pair));
             let subject = Subject::Loaded { pair: ask.pair, mix: ask.mix, pause: *pause };
             let proof = self.proof(ask.pair, self.first(ask.pair.cpu), ask.chase.buffer, ask.chase.page);
-            let mut cell = number(subject, Unit::Ns, ns, vec![proof]);
+            let mut cell = number(subject, CellUnit::Ns, ns, vec![proof]);
             cell.more.insert("injected_mb_per_s".into(), rate);
             cell
         };
@@ -194,74 +194,74 @@ impl Synthetic {
     }
 
     /// Of a page, in nanoseconds.
-    fn moving(&self, ask: &Move) -> f64 {
+    fn moving(&self, ask: &MigrationTest) -> f64 {
         let bytes = ask.page.bytes();
         let of = |m: &Machine| m.topology.migration.of(Bytes(bytes), 0).0.max(1) as f64;
         self.machine.as_ref().map_or_else(|| MOVING.0 + MOVING.1 * bytes as f64, of)
     }
 
     /// The toucher moves the page, and pays what moving costs.
-    fn next_touch(&self, ask: &Move) -> Cell {
+    fn next_touch(&self, ask: &MigrationTest) -> MeasuredCell {
         let ns = self.moving(ask);
         let subject = Subject::NextTouch { from: ask.from, to: ask.to, page: ask.page };
-        let pair = Pair { cpu: ask.to, memory: ask.to };
+        let pair = NodePair { cpu: ask.to, memory: ask.to };
         let mut proof = self.proof(pair, self.first(ask.to), ask.buffer, ask.page);
         if ask.from != ask.to {
             proof.came_from = Some(ask.from);
             proof.before = BTreeMap::from([(ask.from, ask.buffer.div_ceil(ask.page.bytes()))]);
         }
-        let mut cell = number(subject, Unit::Ns, ns, vec![proof]);
+        let mut cell = number(subject, CellUnit::Ns, ns, vec![proof]);
         cell.more.insert("mb_per_s".into(), ask.page.bytes() as f64 * 1e3 / ns);
         cell
     }
 
-    fn migration(&self, ask: &Move) -> Cell {
+    fn migration(&self, ask: &MigrationTest) -> MeasuredCell {
         let ns = self.moving(ask);
         let subject = Subject::Migration { from: ask.from, to: ask.to, page: ask.page };
-        let pair = Pair { cpu: ask.from, memory: ask.from };
+        let pair = NodePair { cpu: ask.from, memory: ask.from };
         let proof = self.proof(pair, self.first(ask.from), ask.buffer, ask.page);
-        let mut cell = number(subject, Unit::MbPerS, ask.page.bytes() as f64 * 1e3 / ns, vec![proof]);
+        let mut cell = number(subject, CellUnit::MbPerS, ask.page.bytes() as f64 * 1e3 / ns, vec![proof]);
         cell.more.insert("pages_per_s".into(), 1e9 / ns);
         cell.more.insert("ns_per_page".into(), ns);
         cell
     }
 }
 
-fn number(subject: Subject, unit: Unit, value: f64, proofs: Vec<Proof>) -> Cell {
-    match Summary::of(&[value, value]) {
-        Some(summary) => Cell::of(subject, unit, value, summary, proofs),
-        None => Cell::absent(subject, unit, "the description gives no finite number", "correct it"),
+fn number(subject: Subject, unit: CellUnit, value: f64, proofs: Vec<Proof>) -> MeasuredCell {
+    match SampleSummary::of(&[value, value]) {
+        Some(summary) => MeasuredCell::of(subject, unit, value, summary, proofs),
+        None => MeasuredCell::absent(subject, unit, "the description gives no finite number", "correct it"),
     }
 }
 
 impl Prober for Synthetic {
-    fn probe(&mut self, item: &Item, _stop: &dyn Fn() -> bool) -> Vec<Cell> {
-        let unknown = |pairs: &[Pair]| pairs.iter().any(|p| !self.exists(*p));
+    fn probe(&mut self, item: &Visit, _stop: &dyn Fn() -> bool) -> Vec<MeasuredCell> {
+        let unknown = |pairs: &[NodePair]| pairs.iter().any(|p| !self.exists(*p));
         if let Some(cell) = self.too_large(item) {
             return vec![cell];
         }
         match item {
-            Item::Latency { pair, chase } if !unknown(&[*pair]) => {
+            Visit::Latency { pair, chase } if !unknown(&[*pair]) => {
                 let proof = self.proof(*pair, self.first(pair.cpu), chase.buffer, chase.page);
                 let subject = Subject::Latency { pair: *pair, page: chase.page };
-                vec![number(subject, Unit::Ns, self.latency(*pair, chase.page), vec![proof])]
+                vec![number(subject, CellUnit::Ns, self.latency(*pair, chase.page), vec![proof])]
             }
-            Item::Bandwidth(ask) if !unknown(&ask.pairs) => self.streams(ask),
-            Item::Loaded(ask) if !unknown(&[ask.pair]) => self.loaded(ask),
-            Item::Core(ask) => {
+            Visit::Bandwidth(ask) if !unknown(&ask.pairs) => self.streams(ask),
+            Visit::Loaded(ask) if !unknown(&[ask.pair]) => self.loaded(ask),
+            Visit::Core(ask) => {
                 let nodes = (self.host.node_of(ask.cpus.0), self.host.node_of(ask.cpus.1));
                 let (Some(a), Some(b)) = nodes else { return vec![item.absent("a CPU does not exist")] };
-                let pair = Pair { cpu: a, memory: ask.home };
+                let pair = NodePair { cpu: a, memory: ask.home };
                 // The line comes from the other's cache, about as far away as its memory.
-                let ns = self.latency(Pair { cpu: a, memory: b }, PageSize::Huge);
+                let ns = self.latency(NodePair { cpu: a, memory: b }, PageSize::Huge);
                 let subject = Subject::Core { cpus: ask.cpus, nodes: (a, b), home: ask.home };
                 let proof = self.proof(pair, ask.cpus.0, 4096, PageSize::Small);
-                vec![number(subject, Unit::Ns, ns, vec![proof])]
+                vec![number(subject, CellUnit::Ns, ns, vec![proof])]
             }
-            Item::Migration(ask) if !unknown(&[Pair { cpu: ask.from, memory: ask.to }]) => {
+            Visit::Migration(ask) if !unknown(&[NodePair { cpu: ask.from, memory: ask.to }]) => {
                 vec![self.migration(ask)]
             }
-            Item::NextTouch(ask) if !unknown(&[Pair { cpu: ask.to, memory: ask.from }]) => {
+            Visit::NextTouch(ask) if !unknown(&[NodePair { cpu: ask.to, memory: ask.from }]) => {
                 vec![self.next_touch(ask)]
             }
             other => vec![other.absent("a node does not exist")],

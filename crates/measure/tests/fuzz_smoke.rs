@@ -3,12 +3,12 @@
 #[path = "../../../fuzz/mutate.rs"]
 mod mutate;
 
-use homenode_measure::{Ask, Host, Measurement, Synthetic, diff, measure, plan};
+use homenode_measure::{Host, MeasureRequest, Measurement, Synthetic, diff, measure, plan};
 use mutate::{Rng, mutated};
 
 fn measurement() -> Measurement {
     let machine = homenode_machine::preset("cxl").unwrap();
-    let (host, ask) = (Host::like(&machine), Ask::quick());
+    let (host, ask) = (Host::like(&machine), MeasureRequest::quick());
     let plan = plan(&host, &ask);
     measure(&host, &ask, &plan, &mut Synthetic::new(&machine), &|| false, &mut |_, _| ())
 }

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use homenode_measure::{
-    Ask, Cpu, Host, Item, Kind, Measurement, Node, PageSize, Pair, Plan, Synthetic, Unit, Verdict, measure,
-    plan,
+    CellUnit, CpuNumber, Credibility, Host, MeasurePlan, MeasureRequest, Measurement, MeasurementKind,
+    NodeNumber, NodePair, PageSize, Synthetic, Visit, measure, plan,
 };
 
 fn file(name: &str) -> PathBuf {
@@ -16,7 +16,7 @@ fn host(name: &str) -> Host {
     Host { synthetic: true, ..Host::at(&file(name)).unwrap() }
 }
 
-fn all(host: &Host, ask: &Ask) -> (Plan, Measurement) {
+fn all(host: &Host, ask: &MeasureRequest) -> (MeasurePlan, Measurement) {
     let plan = plan(host, ask);
     let m = measure(host, ask, &plan, &mut Synthetic::recorded(host), &|| false, &mut |_, _| {});
     (plan, m)
@@ -24,7 +24,7 @@ fn all(host: &Host, ask: &Ask) -> (Plan, Measurement) {
 
 fn said(m: &Measurement) -> String {
     let absent = m.cells.iter().filter_map(|c| match &c.verdict {
-        Verdict::Absent { why, remedy } => Some(format!("{why}; {remedy}")),
+        Credibility::Absent { why, remedy } => Some(format!("{why}; {remedy}")),
         _ => None,
     });
     absent.chain(m.notes.iter().cloned()).collect::<Vec<_>>().join("\n")
@@ -61,17 +61,24 @@ fn the_labs_four_nodes_are_measured_whole() {
     let host = host("lab-4-nodes.tree");
     let cpus: Vec<Vec<u32>> = host.nodes.iter().map(|n| n.cpus.iter().map(|c| c.0).collect()).collect();
     assert_eq!(cpus, [[0, 1], [2, 3], [4, 5], [6, 7]]);
-    assert_eq!(host.distance(Node(0), Node(3)), Some(21));
+    assert_eq!(host.distance(NodeNumber(0), NodeNumber(3)), Some(21));
     assert!(host.state.virtual_machine && host.kernel.starts_with("6.1"));
     assert_eq!(host.state.thp.as_deref(), Some("always"));
-    let small = Ask { buffer: Some(2 << 20), ..Ask::all() };
+    let small = MeasureRequest { buffer: Some(2 << 20), ..MeasureRequest::all() };
     let (plan, m) = all(&host, &small);
     assert!(m.is_complete(), "{}", said(&m));
-    assert_eq!(plan.items.iter().filter(|i| matches!(i, Item::Latency { .. })).count(), 32);
-    let at = |a, b| m.latency(Pair::new(a, b)).unwrap();
+    assert_eq!(plan.items.iter().filter(|i| matches!(i, Visit::Latency { .. })).count(), 32);
+    let at = |a, b| m.latency(NodePair::new(a, b)).unwrap();
     assert!((at(0, 1) / at(0, 0) - 2.1).abs() < 1e-9, "as the distances have it");
     // By rule a buffer is four times all last-level cache, and such a node has not so much.
-    let (_, m) = all(&host, &Ask { kinds: [Kind::Latency].into(), buffer: Some(1 << 30), ..Ask::all() });
+    let (_, m) = all(
+        &host,
+        &MeasureRequest {
+            kinds: [MeasurementKind::Latency].into(),
+            buffer: Some(1 << 30),
+            ..MeasureRequest::all()
+        },
+    );
     assert!(m.cells.iter().all(|c| c.value.is_none()), "nothing fits");
     assert!(said(&m).contains("1024 MiB on node 0 are asked for and"), "{}", said(&m));
     assert!(said(&m).contains("--buffer"), "{}", said(&m));
@@ -80,10 +87,10 @@ fn the_labs_four_nodes_are_measured_whole() {
 #[test]
 fn a_container_that_allows_a_part_is_measured_in_that_part() {
     let host = host("container.tree");
-    let zero = host.node(Node(0)).unwrap();
-    assert_eq!(zero.cpus, [0, 1, 4, 5].map(Cpu));
-    assert_eq!(zero.cores, [0, 1].map(Cpu), "a thread a core");
-    assert_eq!((host.with_cpus(), host.with_memory()), (vec![Node(0)], vec![Node(0)]));
+    let zero = host.node(NodeNumber(0)).unwrap();
+    assert_eq!(zero.cpus, [0, 1, 4, 5].map(CpuNumber));
+    assert_eq!(zero.cores, [0, 1].map(CpuNumber), "a thread a core");
+    assert_eq!((host.with_cpus(), host.with_memory()), (vec![NodeNumber(0)], vec![NodeNumber(0)]));
     // One L3 is in use; the other belongs to CPUs that may not be used.
     assert_eq!(host.last_level_cache, 32 << 20);
     let s = &host.state;
@@ -93,7 +100,7 @@ fn a_container_that_allows_a_part_is_measured_in_that_part() {
         (Some("powersave"), Some("on"), Some("never"))
     );
     assert_eq!((s.isolated.as_deref(), s.numa_balancing.as_deref()), (Some("6"), Some("1")));
-    let (_, m) = all(&host, &Ask::quick());
+    let (_, m) = all(&host, &MeasureRequest::quick());
     assert!(m.is_complete(), "one node is measured: {}", said(&m));
     for word in [
         "off-line CPUs of node 1: 7",
@@ -104,12 +111,19 @@ fn a_container_that_allows_a_part_is_measured_in_that_part() {
         assert!(said(&m).contains(word), "{word}: {}", said(&m));
     }
     // What is asked for by name and may not be used is a cell that says so, and the rest is done.
-    let pairs = vec![Pair::new(0, 0), Pair::new(1, 0), Pair::new(0, 1)];
-    let (_, m) =
-        all(&host, &Ask { kinds: [Kind::Bandwidth].into(), pairs, threads: Some(1), ..Ask::quick() });
+    let pairs = vec![NodePair::new(0, 0), NodePair::new(1, 0), NodePair::new(0, 1)];
+    let (_, m) = all(
+        &host,
+        &MeasureRequest {
+            kinds: [MeasurementKind::Bandwidth].into(),
+            pairs,
+            threads: Some(1),
+            ..MeasureRequest::quick()
+        },
+    );
     assert!(said(&m).contains("none of the 4 CPUs of node 1 may be used"), "{}", said(&m));
     assert!(said(&m).contains("cpuset.mems of the control group"), "{}", said(&m));
-    assert!(!m.is_complete() && m.cells.iter().any(|c| c.value.is_some() && c.unit == Unit::MbPerS));
+    assert!(!m.is_complete() && m.cells.iter().any(|c| c.value.is_some() && c.unit == CellUnit::MbPerS));
     // And what is true of the real one is said, too.
     let real = Host { synthetic: false, ..host }.remarks().join("\n");
     for word in [
@@ -126,33 +140,40 @@ fn a_container_that_allows_a_part_is_measured_in_that_part() {
 #[test]
 fn nodes_without_cpus_or_memory_are_no_sources_or_targets() {
     let host = host("memory-only-hmat.tree");
-    assert_eq!((host.with_cpus(), host.with_memory()), (vec![Node(0), Node(1)], vec![Node(0), Node(2)]));
-    let hmat = host.firmware(Node(0), Node(2)).unwrap();
+    assert_eq!(
+        (host.with_cpus(), host.with_memory()),
+        (vec![NodeNumber(0), NodeNumber(1)], vec![NodeNumber(0), NodeNumber(2)])
+    );
+    let hmat = host.firmware(NodeNumber(0), NodeNumber(2)).unwrap();
     assert_eq!((hmat.read_ns, hmat.read_mb_per_s), (Some(250), Some(50_000)));
-    assert_eq!(host.firmware(Node(1), Node(2)), None, "HMAT tells of the nearest alone");
-    let (plan, m) = all(&host, &Ask::quick());
+    assert_eq!(host.firmware(NodeNumber(1), NodeNumber(2)), None, "HMAT tells of the nearest alone");
+    let (plan, m) = all(&host, &MeasureRequest::quick());
     assert!(m.is_complete(), "{}", said(&m));
-    let pairs: Vec<Pair> = plan
+    let pairs: Vec<NodePair> = plan
         .items
         .iter()
         .filter_map(|i| match i {
-            Item::Latency { pair, chase } if chase.page == PageSize::Huge => Some(*pair),
+            Visit::Latency { pair, chase } if chase.page == PageSize::Huge => Some(*pair),
             _ => None,
         })
         .collect();
-    assert_eq!(pairs, [Pair::new(0, 0), Pair::new(1, 0), Pair::new(0, 2), Pair::new(1, 2)]);
-    assert_eq!(m.latency(Pair::new(0, 2)), Some(250.0));
+    assert_eq!(pairs, [NodePair::new(0, 0), NodePair::new(1, 0), NodePair::new(0, 2), NodePair::new(1, 2)]);
+    assert_eq!(m.latency(NodePair::new(0, 2)), Some(250.0));
     // Pages move between the two that have memory; a next toucher needs CPUs and memory.
-    let count = |of: fn(&Item) -> bool| plan.items.iter().filter(|i| of(i)).count();
-    assert_eq!(count(|i| matches!(i, Item::Migration(_))), 4);
-    assert_eq!(count(|i| matches!(i, Item::NextTouch(_))), 4);
+    let count = |of: fn(&Visit) -> bool| plan.items.iter().filter(|i| of(i)).count();
+    assert_eq!(count(|i| matches!(i, Visit::Migration(_))), 4);
+    assert_eq!(count(|i| matches!(i, Visit::NextTouch(_))), 4);
     assert!(said(&m).contains("node 1 has no memory: it is no target"), "{}", said(&m));
     assert!(said(&m).contains("node 2 has no CPUs: nothing is measured from it"), "{}", said(&m));
-    let ask = Ask { kinds: [Kind::Latency].into(), nodes: vec![Node(0), Node(1), Node(7)], ..Ask::quick() };
+    let ask = MeasureRequest {
+        kinds: [MeasurementKind::Latency].into(),
+        nodes: vec![NodeNumber(0), NodeNumber(1), NodeNumber(7)],
+        ..MeasureRequest::quick()
+    };
     let (_, m) = all(&host, &ask);
     assert!(said(&m).contains("node 1 has no memory; nodes with memory: 0, 2"), "{}", said(&m));
     assert!(said(&m).contains("node 7 does not exist"), "{}", said(&m));
-    assert!(m.latency(Pair::new(0, 0)).is_some() && !m.is_complete());
+    assert!(m.latency(NodePair::new(0, 0)).is_some() && !m.is_complete());
 }
 
 #[test]

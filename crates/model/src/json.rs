@@ -1,8 +1,8 @@
 //! How much memory a JSON text of a stranger's can take once it is read.
 //!
 //! A parser's memory is many times a hostile text: `[0,0,…` takes two bytes of text a value, and a
-//! map of one entry takes the node of a tree. [`Weights::check`] counts what could become a value
-//! before anything is parsed.
+//! map of one entry takes the node of a tree. [`MemoryWeights::check`] counts what could become a
+//! value before anything is parsed.
 
 use core::fmt;
 
@@ -10,14 +10,14 @@ use crate::Bytes;
 
 /// Bytes that values may take, whatever the allocator and growing lists add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Weights {
+pub struct MemoryWeights {
     /// Of an object: what opens with a brace.
     pub object: u64,
     /// Of a list, and of a value in a list or object.
     pub value: u64,
 }
 
-impl Weights {
+impl MemoryWeights {
     /// Values of any shape, as `serde_json::Value`: a map of one entry takes a node of eleven.
     pub const ANY: Self = Self { object: 768, value: 128 };
     /// Values of types that are known before: records of numbers and texts.
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_could_become_a_value_is_counted() {
-        let w = Weights { object: 1000, value: 10 };
+        let w = MemoryWeights { object: 1000, value: 10 };
         for (text, objects, values) in [
             ("", 0, 1),
             ("7", 0, 1),

@@ -17,7 +17,7 @@ const HUGE: u64 = 512;
 
 /// Who it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Toucher {
+pub struct ObjectToucher {
     /// The thread.
     pub thread: Option<ThreadNo>,
     /// When, on the stream's clock.
@@ -31,17 +31,17 @@ struct Run {
     end: u64,
     node: NodeId,
     /// `None`: only the page's home is known.
-    toucher: Option<Toucher>,
+    toucher: Option<ObjectToucher>,
 }
 
 /// The first touches of one object.
 #[derive(Clone, Debug, Default)]
-pub struct Firsts {
+pub struct ObjectFirstTouches {
     /// Runs of pages without overlaps, by their first page.
     runs: BTreeMap<u64, Run>,
 }
 
-impl Firsts {
+impl ObjectFirstTouches {
     /// The parts of `pages` that no run has.
     fn gaps(&self, pages: Range<u64>) -> Vec<Range<u64>> {
         let mut at = pages.start;
@@ -59,12 +59,12 @@ impl Firsts {
         gaps
     }
 
-    fn insert(&mut self, pages: &Range<u64>, node: NodeId, toucher: Option<Toucher>) {
+    fn insert(&mut self, pages: &Range<u64>, node: NodeId, toucher: Option<ObjectToucher>) {
         self.runs.insert(pages.start, Run { end: pages.end, node, toucher });
     }
 
     /// A fault told the first touch of `pages`. Returns those that were not known before.
-    pub fn add(&mut self, pages: Range<u64>, node: NodeId, toucher: Toucher) -> Vec<Range<u64>> {
+    pub fn add(&mut self, pages: Range<u64>, node: NodeId, toucher: ObjectToucher) -> Vec<Range<u64>> {
         let gaps = self.gaps(pages);
         for gap in &gaps {
             self.insert(gap, node, Some(toucher));
@@ -79,8 +79,8 @@ impl Firsts {
         pages: Range<u64>,
         node: NodeId,
         address: u64,
-    ) -> Vec<(Range<u64>, Option<Toucher>)> {
-        let mut found: Vec<(Range<u64>, Option<Toucher>)> = Vec::new();
+    ) -> Vec<(Range<u64>, Option<ObjectToucher>)> {
+        let mut found: Vec<(Range<u64>, Option<ObjectToucher>)> = Vec::new();
         for gap in self.gaps(pages) {
             let mut at = gap.start;
             while at < gap.end {
@@ -108,7 +108,7 @@ impl Firsts {
     }
 
     /// Who touched one of these pages on this node, if the faults name one page alone.
-    fn only_one(&self, pages: Range<u64>, node: NodeId) -> Option<Toucher> {
+    fn only_one(&self, pages: Range<u64>, node: NodeId) -> Option<ObjectToucher> {
         let before = self.runs.range(..pages.start).next_back().filter(|(_, run)| run.end > pages.start);
         let mut told = before.into_iter().chain(self.runs.range(pages)).filter(|(_, r)| r.toucher.is_some());
         let (first, run) = told.next()?;
@@ -121,12 +121,12 @@ impl Firsts {
 mod tests {
     use super::*;
 
-    const BY: Toucher = Toucher { thread: Some(ThreadNo(3)), time: Ns(7), pc: 0x40_0000 };
+    const BY: ObjectToucher = ObjectToucher { thread: Some(ThreadNo(3)), time: Ns(7), pc: 0x40_0000 };
     const ON: NodeId = NodeId(1);
 
     #[test]
     fn each_page_is_told_once() {
-        let mut f = Firsts::default();
+        let mut f = ObjectFirstTouches::default();
         let first = 4..8;
         assert_eq!(f.add(first.clone(), ON, BY), std::slice::from_ref(&first));
         assert_eq!(f.add(2..10, NodeId(0), BY), [2..4, 8..10]);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_only_fault_of_a_huge_page_tells_for_all_of_it() {
-        let mut f = Firsts::default();
+        let mut f = ObjectFirstTouches::default();
         // The object begins two pages before a border of 2 MiB.
         let address = (HUGE * 9 - 2) * PAGE;
         f.add(3..4, ON, BY);
@@ -150,7 +150,7 @@ mod tests {
             [(0..2, false), (2..3, true), (4..514, true), (515..600, false), (602..1100, false)],
             "three pages were touched one by one in the second"
         );
-        let mut other = Firsts::default();
+        let mut other = ObjectFirstTouches::default();
         other.add(3..4, NodeId(0), BY);
         assert!(other.rest(2..514, ON, address).iter().all(|(_, t)| t.is_none()), "on another node");
     }

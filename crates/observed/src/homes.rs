@@ -3,7 +3,7 @@
 //! State: a run of pages with one fate takes some 50 bytes, however many pages it has. A record of
 //! the stream adds at most two runs. A hostile stream could have the same many runs looked at again
 //! and again, so the looks are counted: at most four million, and 16 more for each call.
-//! Beyond that nothing is followed any more, and [`Homes::gave_up`] says so.
+//! Beyond that nothing is followed any more, and [`ObservedHomes::gave_up`] says so.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -40,7 +40,7 @@ const fn bit(node: NodeId) -> u64 {
 
 /// What became of the pages of one run, when they got a home.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct SettledPages {
     /// The pages.
     pub pages: Range<u64>,
     /// They had lived on this node before, and left.
@@ -49,7 +49,7 @@ pub struct Settled {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Homes {
+pub struct ObservedHomes {
     objects: BTreeMap<ObjectId, Runs>,
     over: Vec<Residency>,
     calls: u64,
@@ -80,7 +80,7 @@ fn add(runs: &mut Runs, mut pages: Range<u64>, fate: Fate) {
     runs.insert(pages.start, Run { end: pages.end, fate });
 }
 
-impl Homes {
+impl ObservedHomes {
     /// Whether there were too many runs to look at. What came later is not followed.
     pub const fn gave_up(&self) -> bool {
         self.looks > LOOKS + self.calls.saturating_mul(LOOKS_A_CALL)
@@ -122,8 +122,8 @@ impl Homes {
         pages: Range<u64>,
         node: NodeId,
         interval: IntervalNo,
-    ) -> Vec<Settled> {
-        let mut settled: Vec<Settled> = Vec::new();
+    ) -> Vec<SettledPages> {
+        let mut settled: Vec<SettledPages> = Vec::new();
         for (part, before) in self.take(object, &pages) {
             let stays = before.filter(|fate| fate.home == node);
             let been = before.map_or(0, |fate| fate.been);
@@ -135,7 +135,7 @@ impl Homes {
             let came_back = stays.is_none() && been & bit(node) != 0;
             match settled.last_mut() {
                 Some(last) if last.came_back == came_back => last.pages.end = part.end,
-                _ => settled.push(Settled { pages: part, came_back }),
+                _ => settled.push(SettledPages { pages: part, came_back }),
             }
         }
         settled
@@ -177,15 +177,15 @@ mod tests {
 
     const A: ObjectId = ObjectId(1);
 
-    fn rows(homes: Homes, last: u32) -> Vec<(u64, u64, u32, u32, u16)> {
+    fn rows(homes: ObservedHomes, last: u32) -> Vec<(u64, u64, u32, u32, u16)> {
         let row = |r: &Residency| (r.page, r.pages, r.interval.0, r.until.0, r.home.0);
         homes.finish(IntervalNo(last)).iter().map(row).collect()
     }
 
     #[test]
     fn runs_of_pages_and_intervals_are_rows() {
-        let mut homes = Homes::default();
-        let settled = |pages, came_back| vec![Settled { pages, came_back }];
+        let mut homes = ObservedHomes::default();
+        let settled = |pages, came_back| vec![SettledPages { pages, came_back }];
         assert_eq!(homes.set(A, 0..8, NodeId(0), IntervalNo(0)), settled(0..8, false));
         assert_eq!(homes.set(A, 4..8, NodeId(1), IntervalNo(3)), settled(4..8, false));
         assert_eq!(homes.set(A, 5..6, NodeId(0), IntervalNo(5)), settled(5..6, true), "it comes back");
@@ -205,7 +205,7 @@ mod tests {
     /// A page at a time and a run at a time come to the same.
     #[test]
     fn runs_are_worth_as_much_as_their_pages() {
-        let (mut by_run, mut by_page) = (Homes::default(), Homes::default());
+        let (mut by_run, mut by_page) = (ObservedHomes::default(), ObservedHomes::default());
         let mut x = 7_u64;
         let mut below = |n: u64| {
             x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -220,7 +220,7 @@ mod tests {
             let joined: Vec<bool> = runs.iter().flat_map(|s| s.pages.clone().map(|_| s.came_back)).collect();
             assert_eq!(joined, single);
         }
-        let by_each_page = |homes: Homes| {
+        let by_each_page = |homes: ObservedHomes| {
             let all = homes.finish(IntervalNo(80));
             let each = |r: &Residency| {
                 let (interval, until, home) = (r.interval, r.until, r.home);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn impossibly_many_pages_cost_a_run() {
-        let mut homes = Homes::default();
+        let mut homes = ObservedHomes::default();
         assert_eq!(homes.set(A, 1..u64::MAX, NodeId(0), IntervalNo(0)).len(), 1);
         homes.set(A, 1 << 60..1 << 61, NodeId(1), IntervalNo(u32::MAX));
         assert_eq!(rows(homes, 0).len(), 4);
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn runs_that_are_looked_at_too_often_are_given_up() {
-        let mut homes = Homes::default();
+        let mut homes = ObservedHomes::default();
         // Every page has been elsewhere, so that no two can be joined.
         for page in 0..512_u64 {
             let bits = (0..9).filter(|b| page >> b & 1 == 1);

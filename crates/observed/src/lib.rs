@@ -24,15 +24,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use homenode_dataset::{Basis, Dataset, DatasetError, Memory, Meta, Sink};
-use homenode_wire::live::Says;
+use homenode_dataset::{Basis, Dataset, DatasetError, DatasetMeta, MemoryDataset, RowSink};
+use homenode_wire::live::SourceAnswers;
 
 pub use homenode_dataset::folder::STREAMS;
-pub use stream::{Found, Stream};
+pub use stream::{StreamFolder, StreamState};
 
 /// What all streams of a recording say together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct StreamsSummary {
     /// Rows of `accesses`.
     pub seen_rows: u64,
     /// Number of reports of the source that somebody used a page.
@@ -44,7 +44,7 @@ pub struct Summary {
     /// What tells, of the process that told most.
     pub source: String,
     /// What its answers are.
-    pub says: Says,
+    pub says: SourceAnswers,
     /// Processes whose stream has no end: they were killed, or went on as another program.
     pub early: Vec<u32>,
     /// Touches that were lost for want of room.
@@ -70,15 +70,15 @@ const SENTENCES: usize = 64;
 pub fn adopt(set: Dataset) -> Result<Dataset, DatasetError> {
     let streams = set.path().map(|p| p.join(STREAMS)).filter(|p| fs::symlink_metadata(p).is_ok());
     let Some(streams) = streams.filter(|_| set.meta().ended.is_none()) else { return Ok(set) };
-    let (mut meta, mut tables) = (set.meta().clone(), Memory::default());
+    let (mut meta, mut tables) = (set.meta().clone(), MemoryDataset::default());
     write(&streams, &mut tables, &mut meta)?;
     Ok(Dataset::of_memory(meta, tables))
 }
 
 /// The basis of numbers with these answers.
-pub const fn basis(says: Says) -> Basis {
+pub const fn basis(says: SourceAnswers) -> Basis {
     match says {
-        Says::Sampled { one_in } if one_in > 0 => Basis::Sampled { one_in },
+        SourceAnswers::Sampled { one_in } if one_in > 0 => Basis::Sampled { one_in },
         _ => Basis::Presence,
     }
 }
@@ -87,8 +87,12 @@ pub const fn basis(says: Says) -> Basis {
 ///
 /// # Errors
 /// A row cannot be written. What is damaged of a stream is left out and noted in `meta`.
-pub fn write(folder: &Path, to: &mut impl Sink, meta: &mut Meta) -> Result<Summary, DatasetError> {
-    let Found { streams, mut unread, silent } = stream::all(folder);
+pub fn write(
+    folder: &Path,
+    to: &mut impl RowSink,
+    meta: &mut DatasetMeta,
+) -> Result<StreamsSummary, DatasetError> {
+    let StreamFolder { streams, mut unread, silent } = stream::all(folder);
     let nothing = silent.iter().map(|pid| format!("process {pid} recorded nothing"));
     // Beside a process that recorded something that is no lack.
     if streams.is_empty() {
@@ -96,9 +100,9 @@ pub fn write(folder: &Path, to: &mut impl Sink, meta: &mut Meta) -> Result<Summa
     } else {
         meta.notes.extend(nothing)
     }
-    let mut summary = Summary { unread, ..Summary::default() };
+    let mut summary = StreamsSummary { unread, ..StreamsSummary::default() };
     let first = streams.iter().map(|s| s.clock).min().unwrap_or_default();
-    let mut numbers = rows::Numbers::default();
+    let mut numbers = rows::RowOffsets::default();
     for stream in &streams {
         rows::of_process(stream, first, &mut numbers, to, &mut summary)?;
     }

@@ -3,21 +3,21 @@
 use homenode_dataset::identity;
 use homenode_log::recording::{self, SourcePlace};
 use homenode_symbols::{Resolver, StaticVariable, Variable};
-use homenode_wire::facts::{Module, Origin};
+use homenode_wire::facts::{LoadedFile, Origin};
 
 /// Smallest static object that takes part.
 const SMALLEST: u64 = 64 << 10;
 
 /// Looks names up; each file is read once, when it is first needed.
-pub struct Names {
-    modules: Vec<Module>,
+pub struct ObservedNames {
+    modules: Vec<LoadedFile>,
     resolver: Resolver,
     statics: Vec<(u64, Vec<StaticVariable>)>,
 }
 
 /// What an object is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct ObjectName {
     /// What tells its site from others: the id without its slot for an allocation, the whole id for
     /// a static object.
     pub site: String,
@@ -33,10 +33,10 @@ pub struct Named {
     pub stack: Vec<String>,
 }
 
-impl Names {
+impl ObservedNames {
     /// For a process with these loaded files.
-    pub fn new(modules: &[Module]) -> Self {
-        let numbered = |(index, m): (u64, &Module)| recording::Module {
+    pub fn new(modules: &[LoadedFile]) -> Self {
+        let numbered = |(index, m): (u64, &LoadedFile)| recording::Module {
             index,
             base: m.base,
             low: m.low,
@@ -63,8 +63,8 @@ impl Names {
         Some(identity::bare_place(&module.path, pc - module.base))
     }
 
-    fn module(&self, pc: u64) -> Option<&Module> {
-        let inside = |m: &&Module| pc.checked_sub(m.base).is_some_and(|at| (m.low..m.high).contains(&at));
+    fn module(&self, pc: u64) -> Option<&LoadedFile> {
+        let inside = |m: &&LoadedFile| pc.checked_sub(m.base).is_some_and(|at| (m.low..m.high).contains(&at));
         self.modules.iter().find(inside)
     }
 
@@ -77,7 +77,7 @@ impl Names {
     }
 
     /// The name of an object of `bytes` bytes.
-    pub fn object(&mut self, origin: &Origin, bytes: u64, python: Option<&str>) -> Named {
+    pub fn object(&mut self, origin: &Origin, bytes: u64, python: Option<&str>) -> ObjectName {
         match origin {
             Origin::Static(at) => self.of_static(0, *at, None),
             Origin::Library(path, at) => {
@@ -88,7 +88,7 @@ impl Names {
         }
     }
 
-    fn of_static(&mut self, module: u64, at: u64, library: Option<&str>) -> Named {
+    fn of_static(&mut self, module: u64, at: u64, library: Option<&str>) -> ObjectName {
         let known = |s: &&StaticVariable| (s.address..s.address + s.bytes.max(1)).contains(&at);
         let variable = self.statics_of(module).iter().find(known).map(|s| s.variable.clone());
         let file = library.map(|path| path.rsplit('/').next().unwrap_or(path));
@@ -97,10 +97,10 @@ impl Names {
             None => identity::bare_place(library.unwrap_or("program"), at),
         };
         let place = variable.as_ref().map(|v| v.declared.clone()).unwrap_or_default();
-        Named { site: identity::of_static(&name, file), name, variable, place, ..Named::default() }
+        ObjectName { site: identity::of_static(&name, file), name, variable, place, ..ObjectName::default() }
     }
 
-    fn allocation(&mut self, frames: &[u64], bytes: u64, python: Option<&str>) -> Named {
+    fn allocation(&mut self, frames: &[u64], bytes: u64, python: Option<&str>) -> ObjectName {
         let calls: Vec<(String, SourcePlace)> = frames.iter().map_while(|pc| self.call(*pc)).collect();
         let mut stack: Vec<String> = calls.iter().map(|(text, _)| text.clone()).collect();
         let variable = self.resolver.allocation(frames, bytes);
@@ -130,7 +130,7 @@ impl Names {
             caller = lines.first().cloned();
             stack.splice(0..0, lines);
         }
-        Named { site, caller, name, variable, place, stack }
+        ObjectName { site, caller, name, variable, place, stack }
     }
 
     /// The place of a region: of its outlined function, or of the call that starts it.
@@ -155,7 +155,7 @@ impl Names {
 
     /// The build id of the file with this code.
     pub fn build_id(&mut self, pc: u64) -> Option<String> {
-        let inside = |m: &Module| pc.checked_sub(m.base).is_some_and(|at| (m.low..m.high).contains(&at));
+        let inside = |m: &LoadedFile| pc.checked_sub(m.base).is_some_and(|at| (m.low..m.high).contains(&at));
         let module = self.modules.iter().position(inside)? as u64;
         let id = self.resolver.build_id(module)?;
         Some(id.iter().map(|b| format!("{b:02x}")).collect())

@@ -6,26 +6,26 @@ use std::ops::Range;
 use homenode_dataset::fields::Fields;
 use homenode_dataset::identity::{self, Slots};
 use homenode_dataset::tables::{
-    Access, Cause, FirstTouch, GuardGroup, Interval, IntervalNo, Iteration, IterationSource, Link, Migration,
-    MoveOutcome, Node, Object, ObjectKind, OwnCost, Region, RegionKind, RegionNo, RegionTime, Sample,
-    ThreadStay,
+    Access, FirstTouch, GuardGroup, Interval, IntervalNo, Iteration, IterationSource, Link, Migration,
+    MigrationCause, MigrationOutcome, Node, Object, ObjectKind, OwnCost, Region, RegionKind, RegionNo,
+    RegionTime, Sample, ThreadStay,
 };
-use homenode_dataset::{DatasetError, Sink, Tally};
-use homenode_log::recording::ElementField;
+use homenode_dataset::{DatasetError, RowSink, SeenCount};
+use homenode_log::recording::FieldRecord;
 use homenode_model::{Bytes, MoveResult, NodeId, Ns, ObjectId, ThreadId};
 use homenode_symbols::Variable;
 use homenode_wire::facts::Origin;
-use homenode_wire::live::{self, Live, ObjectNo, Pages};
+use homenode_wire::live::{self, LiveRecord, ObjectNo, Pages};
 
-use crate::firsts::{Firsts, Toucher};
-use crate::homes::Homes;
-use crate::names::Names;
-use crate::stream::{Stream, records};
-use crate::{Summary, basis};
+use crate::firsts::{ObjectFirstTouches, ObjectToucher};
+use crate::homes::ObservedHomes;
+use crate::names::ObservedNames;
+use crate::stream::{StreamState, records};
+use crate::{StreamsSummary, basis};
 
 /// How many objects, regions, intervals and threads the processes before have.
 #[derive(Clone, Debug, Default)]
-pub struct Numbers {
+pub struct RowOffsets {
     objects: u32,
     regions: u32,
     intervals: u32,
@@ -36,15 +36,15 @@ pub struct Numbers {
 ///
 /// # Errors
 /// A row cannot be written.
-pub fn of_machine(streams: &[Stream], to: &mut impl Sink) -> Result<(), DatasetError> {
+pub fn of_machine(streams: &[StreamState], to: &mut impl RowSink) -> Result<(), DatasetError> {
     let Some(stream) = streams.first() else { return Ok(()) };
     for record in &stream.nodes {
-        let Live::Node { node, memory, cpus, .. } = record else { continue };
+        let LiveRecord::Node { node, memory, cpus, .. } = record else { continue };
         let cpus = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
         to.push(&Node { node: *node, memory_bytes: Some(*memory), cpus })?;
     }
     for record in &stream.nodes {
-        let Live::Node { node, distances, .. } = record else { continue };
+        let LiveRecord::Node { node, distances, .. } = record else { continue };
         for (other, distance) in (0u16..).map(NodeId).zip(distances) {
             to.push(&Link {
                 from_node: *node,
@@ -64,14 +64,14 @@ struct Known {
 }
 
 /// What is known while a stream is read for its rows.
-struct Process<'a, S: Sink> {
-    stream: &'a Stream,
+struct Process<'a, S: RowSink> {
+    stream: &'a StreamState,
     to: &'a mut S,
-    summary: &'a mut Summary,
-    base: Numbers,
+    summary: &'a mut StreamsSummary,
+    base: RowOffsets,
     /// Time of the process's start on the recording's clock.
     offset: Ns,
-    names: Names,
+    names: ObservedNames,
     /// The slot of each object, by its number in the stream.
     slots: BTreeMap<ObjectNo, u32>,
     /// Object of the data set by number in the stream.
@@ -79,10 +79,10 @@ struct Process<'a, S: Sink> {
     by_id: BTreeMap<String, ObjectId>,
     objects: Vec<Known>,
     regions: BTreeMap<u32, Region>,
-    homes: Homes,
+    homes: ObservedHomes,
     interval: u32,
     threads: u32,
-    firsts: BTreeMap<ObjectId, Firsts>,
+    firsts: BTreeMap<ObjectId, ObjectFirstTouches>,
     has_iterations: bool,
     intervals: Vec<Interval>,
     policy: Option<String>,
@@ -93,11 +93,11 @@ struct Process<'a, S: Sink> {
 /// # Errors
 /// A row cannot be written.
 pub fn of_process(
-    stream: &Stream,
+    stream: &StreamState,
     first: Ns,
-    numbers: &mut Numbers,
-    to: &mut impl Sink,
-    summary: &mut Summary,
+    numbers: &mut RowOffsets,
+    to: &mut impl RowSink,
+    summary: &mut StreamsSummary,
 ) -> Result<(), DatasetError> {
     let mut process = Process {
         stream,
@@ -105,13 +105,13 @@ pub fn of_process(
         summary,
         base: numbers.clone(),
         offset: Ns(stream.clock.0.saturating_sub(first.0)),
-        names: Names::new(&stream.modules),
+        names: ObservedNames::new(&stream.modules),
         slots: BTreeMap::new(),
         numbers: BTreeMap::new(),
         by_id: BTreeMap::new(),
         objects: Vec::new(),
         regions: BTreeMap::new(),
-        homes: Homes::default(),
+        homes: ObservedHomes::default(),
         interval: 0,
         threads: 0,
         firsts: BTreeMap::new(),
@@ -128,7 +128,7 @@ pub fn of_process(
     process.end(numbers)
 }
 
-impl<S: Sink> Process<'_, S> {
+impl<S: RowSink> Process<'_, S> {
     fn time(&self, time: Ns) -> Ns {
         self.offset + time
     }
@@ -151,9 +151,9 @@ impl<S: Sink> Process<'_, S> {
         self.numbers.get(&number).copied()
     }
 
-    fn record(&mut self, record: Live) -> Result<(), DatasetError> {
+    fn record(&mut self, record: LiveRecord) -> Result<(), DatasetError> {
         match record {
-            Live::Interval { index, begin, end, iteration } => {
+            LiveRecord::Interval { index, begin, end, iteration } => {
                 self.intervals.push(Interval {
                     interval: self.interval(index.0),
                     begin_ns: self.time(begin),
@@ -163,8 +163,8 @@ impl<S: Sink> Process<'_, S> {
                 });
                 self.interval = index.0.saturating_add(1);
             }
-            Live::Region { number, key } => self.new_region(number.0, key),
-            Live::RegionTime { interval, region, runs, time } => {
+            LiveRecord::Region { number, key } => self.new_region(number.0, key),
+            LiveRecord::RegionTime { interval, region, runs, time } => {
                 if let Some(r) = self.regions.get_mut(&region.0) {
                     r.runs += u64::from(runs);
                     r.time_ns += time;
@@ -174,7 +174,7 @@ impl<S: Sink> Process<'_, S> {
                     self.to.push(&RegionTime { interval, region, runs: runs.into(), time_ns: time })?;
                 }
             }
-            Live::Iteration { number, begin, end, told } => {
+            LiveRecord::Iteration { number, begin, end, told } => {
                 self.has_iterations = true;
                 self.to.push(&Iteration {
                     process: self.stream.pid,
@@ -184,14 +184,14 @@ impl<S: Sink> Process<'_, S> {
                     source: if told { IterationSource::Told } else { IterationSource::Found },
                 })?;
             }
-            Live::Object { number, origin, address, bytes, birth, python } => {
+            LiveRecord::Object { number, origin, address, bytes, birth, python } => {
                 self.born(number, &origin, address, bytes, birth, python.as_deref());
             }
-            Live::ObjectGone { number, death } => self.gone(number, death),
-            Live::FirstTouch { .. } => self.first_touch(&record)?,
-            Live::Migration { .. } => self.migration(&record)?,
-            Live::Home { object, pages, node: Some(node), .. } => self.home(object, pages, node)?,
-            Live::Sample { time, object, page, held_back, node, home } => {
+            LiveRecord::ObjectGone { number, death } => self.gone(number, death),
+            LiveRecord::FirstTouch { .. } => self.first_touch(&record)?,
+            LiveRecord::Migration { .. } => self.migration(&record)?,
+            LiveRecord::Home { object, pages, node: Some(node), .. } => self.home(object, pages, node)?,
+            LiveRecord::Sample { time, object, page, held_back, node, home } => {
                 let row = Sample {
                     time_ns: self.time(time),
                     object: self.object(object),
@@ -202,7 +202,7 @@ impl<S: Sink> Process<'_, S> {
                 };
                 self.to.push(&row)?;
             }
-            Live::Seen { interval, region, object, pages, node, home, kind, told } => {
+            LiveRecord::Seen { interval, region, object, pages, node, home, kind, told } => {
                 self.summary.seen_rows += 1;
                 self.summary.sightings = self.summary.sightings.saturating_add(told.into());
                 let row = Access {
@@ -214,11 +214,11 @@ impl<S: Sink> Process<'_, S> {
                     node,
                     home,
                     kind,
-                    tally: Tally::new(told.into(), basis(self.stream.says)),
+                    tally: SeenCount::new(told.into(), basis(self.stream.says)),
                 };
                 self.to.push(&row)?;
             }
-            Live::Thread { thread, cpu, node, from, to, bound } => {
+            LiveRecord::Thread { thread, cpu, node, from, to, bound } => {
                 self.threads = self.threads.max(thread.0.saturating_add(1));
                 let row = ThreadStay {
                     thread: ThreadId(self.base.threads.saturating_add(thread.0)),
@@ -231,22 +231,22 @@ impl<S: Sink> Process<'_, S> {
                 };
                 self.to.push(&row)?;
             }
-            Live::Own { time, own, cpu } => {
+            LiveRecord::Own { time, own, cpu } => {
                 let (time_ns, process) = (self.time(time), self.stream.pid);
                 self.to.push(&OwnCost { time_ns, process, own_ns: own, cpu_ns: cpu })?;
             }
-            Live::Watched(w) => {
+            LiveRecord::Watched(w) => {
                 self.summary.lost = self.summary.lost.max(w.lost);
                 let [state, watched] = &mut self.summary.state;
                 (*state, *watched) = ((*state).max(w.state.0), (*watched).max(w.watched.0));
             }
-            Live::Note { text } => self.summary.notes.push(homenode_dataset::foreign::clean(&text)),
+            LiveRecord::Note { text } => self.summary.notes.push(homenode_dataset::foreign::clean(&text)),
             _ => {}
         }
         Ok(())
     }
 
-    fn new_region(&mut self, number: u32, key: live::RegionKey) {
+    fn new_region(&mut self, number: u32, key: live::RegionIdentity) {
         let place = self.names.region(key.function, key.caller).unwrap_or_default();
         let is_barrier = key.function <= 1 << 16 && key.function > 0;
         let row = Region {
@@ -270,13 +270,15 @@ impl<S: Sink> Process<'_, S> {
         let mut sites: BTreeMap<(String, Option<String>), u32> = BTreeMap::new();
         for record in records(&self.stream.path).into_iter().flatten() {
             match record {
-                Ok(Live::Object { number, origin, bytes, birth, python, .. }) if !origin.is_static() => {
+                Ok(LiveRecord::Object { number, origin, bytes, birth, python, .. })
+                    if !origin.is_static() =>
+                {
                     let named = self.names.object(&origin, bytes.0, python.as_deref());
                     let next = sites.len() as u32;
                     let site = *sites.entry((named.site, named.caller)).or_insert(next);
                     births.entry(number).or_insert((birth, site));
                 }
-                Ok(Live::ObjectGone { number, death }) => drop(deaths.entry(number).or_insert(death)),
+                Ok(LiveRecord::ObjectGone { number, death }) => drop(deaths.entry(number).or_insert(death)),
                 Ok(_) => {}
                 Err(_) => break,
             }
@@ -377,8 +379,8 @@ impl<S: Sink> Process<'_, S> {
     }
 
     /// A page fault told who touched pages first.
-    fn first_touch(&mut self, record: &Live) -> Result<(), DatasetError> {
-        let Live::FirstTouch { object, pages, thread, node, time, pc } = *record else { return Ok(()) };
+    fn first_touch(&mut self, record: &LiveRecord) -> Result<(), DatasetError> {
+        let LiveRecord::FirstTouch { object, pages, thread, node, time, pc } = *record else { return Ok(()) };
         let Some(object) = self.object(object) else { return Ok(()) };
         if let Some(thread) = thread {
             self.threads = self.threads.max(thread.0.saturating_add(1));
@@ -387,7 +389,7 @@ impl<S: Sink> Process<'_, S> {
         if self.known(object).is_some_and(|k| k.row.allocations > 1) {
             return Ok(());
         }
-        let toucher = Toucher { thread, time, pc };
+        let toucher = ObjectToucher { thread, time, pc };
         for run in self.firsts.entry(object).or_default().add(range(pages), node, toucher) {
             self.put_first_touch(object, run, node, Some(toucher))?;
         }
@@ -399,7 +401,7 @@ impl<S: Sink> Process<'_, S> {
         object: ObjectId,
         run: Range<u64>,
         node: NodeId,
-        toucher: Option<Toucher>,
+        toucher: Option<ObjectToucher>,
     ) -> Result<(), DatasetError> {
         let pc = toucher.map(|t| t.pc).filter(|pc| *pc != 0);
         let place = pc.map(|pc| self.names.place(pc)).unwrap_or_default();
@@ -421,8 +423,9 @@ impl<S: Sink> Process<'_, S> {
         self.objects.get(object.0.saturating_sub(self.base.objects) as usize)
     }
 
-    fn migration(&mut self, record: &Live) -> Result<(), DatasetError> {
-        let Live::Migration { time, object, pages, from, to, cause, region, cost, outcome } = *record else {
+    fn migration(&mut self, record: &LiveRecord) -> Result<(), DatasetError> {
+        let LiveRecord::Migration { time, object, pages, from, to, cause, region, cost, outcome } = *record
+        else {
             return Ok(());
         };
         let refused = match outcome {
@@ -434,12 +437,13 @@ impl<S: Sink> Process<'_, S> {
         let now = self.now();
         // A run is told as one; of its pages, some may have been there before.
         let runs = if refused {
-            vec![(range(pages), MoveOutcome::Refused)]
+            vec![(range(pages), MigrationOutcome::Refused)]
         } else {
             // Something else may have moved some of it meanwhile: the kernel, or the rest of a huge
             // page.
             self.homes.set(object, range(pages), from, now);
-            let outcome = |came_back| if came_back { MoveOutcome::PingPong } else { MoveOutcome::Moved };
+            let outcome =
+                |came_back| if came_back { MigrationOutcome::PingPong } else { MigrationOutcome::Moved };
             let settled = self.homes.set(object, range(pages), to, now);
             settled.into_iter().map(|s| (s.pages, outcome(s.came_back))).collect()
         };
@@ -467,7 +471,7 @@ impl<S: Sink> Process<'_, S> {
         Ok(())
     }
 
-    fn end(mut self, numbers: &mut Numbers) -> Result<(), DatasetError> {
+    fn end(mut self, numbers: &mut RowOffsets) -> Result<(), DatasetError> {
         let last = self.interval(self.interval.saturating_sub(1));
         if self.homes.gave_up() {
             let pid = self.stream.pid;
@@ -503,18 +507,18 @@ fn range(pages: Pages) -> Range<u64> {
     pages.first.into()..u64::from(pages.first) + u64::from(pages.count)
 }
 
-const fn because(cause: live::Cause) -> Cause {
+const fn because(cause: live::MoveOrigin) -> MigrationCause {
     match cause {
-        live::Cause::NextTouch => Cause::NextTouch,
-        live::Cause::Policy => Cause::Policy,
-        live::Cause::Plan => Cause::Plan,
-        live::Cause::Undo => Cause::Undo,
-        live::Cause::Kernel => Cause::Kernel,
-        live::Cause::Program => Cause::Program,
+        live::MoveOrigin::NextTouch => MigrationCause::NextTouch,
+        live::MoveOrigin::Policy => MigrationCause::Policy,
+        live::MoveOrigin::Plan => MigrationCause::Plan,
+        live::MoveOrigin::Undo => MigrationCause::Undo,
+        live::MoveOrigin::Kernel => MigrationCause::Kernel,
+        live::MoveOrigin::Program => MigrationCause::Program,
     }
 }
 
 /// The fields of a variable's elements.
 fn fields(variable: &Variable) -> Fields {
-    Fields::of(variable.element_fields().into_iter().map(ElementField::into_parts))
+    Fields::of(variable.element_fields().into_iter().map(FieldRecord::into_parts))
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use homenode_dataset::foreign;
 use homenode_model::Ns;
-use homenode_wire::facts::Module;
-use homenode_wire::live::{Dropped, Live, Reader, Says};
+use homenode_wire::facts::LoadedFile;
+use homenode_wire::live::{Dropped, LiveReader, LiveRecord, SourceAnswers};
 
 /// Highest number of processes whose streams are read.
 const MOST: usize = 4096;
@@ -17,7 +17,7 @@ const PAGE: RangeInclusive<u64> = 512..=1 << 30;
 
 /// What is known of a stream before its rows are made.
 #[derive(Clone, Debug, Default)]
-pub struct Stream {
+pub struct StreamState {
     /// Its file.
     pub path: PathBuf,
     /// The process.
@@ -33,11 +33,11 @@ pub struct Stream {
     /// What tells.
     pub source: String,
     /// What its answers are.
-    pub says: Says,
+    pub says: SourceAnswers,
     /// The machine's nodes.
-    pub nodes: Vec<Live>,
+    pub nodes: Vec<LiveRecord>,
     /// Loaded files.
-    pub modules: Vec<Module>,
+    pub modules: Vec<LoadedFile>,
     /// What is missing, by kind.
     pub dropped: Vec<(Dropped, u64)>,
     /// How often somebody was seen.
@@ -52,9 +52,9 @@ pub struct Stream {
 
 /// What lies in a folder of streams.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct StreamFolder {
     /// The streams that have a beginning, by process.
-    pub streams: Vec<Stream>,
+    pub streams: Vec<StreamState>,
     /// What cannot be read, a sentence each.
     pub unread: Vec<String>,
     /// Processes whose streams are empty: a shell that only starts the program, or one that was
@@ -63,8 +63,8 @@ pub struct Found {
 }
 
 /// The streams in a folder, by process.
-pub fn all(folder: &Path) -> Found {
-    let mut found = Found::default();
+pub fn all(folder: &Path) -> StreamFolder {
+    let mut found = StreamFolder::default();
     let pid = |name: &std::ffi::OsStr| name.to_str()?.strip_prefix("live.")?.parse::<u32>().ok();
     let entries = match foreign::folder(folder).and_then(|()| fs::read_dir(folder)) {
         Ok(entries) => entries,
@@ -81,7 +81,7 @@ pub fn all(folder: &Path) -> Found {
         files.truncate(MOST);
     }
     for (pid, path) in files {
-        match Stream::read(pid, path) {
+        match StreamState::read(pid, path) {
             Ok(Some(stream)) => found.streams.push(stream),
             Ok(None) => found.silent.push(pid),
             Err(why) => found.unread.push(format!("the stream of process {pid} cannot be read: {why}")),
@@ -94,21 +94,23 @@ pub fn all(folder: &Path) -> Found {
 ///
 /// # Errors
 /// It is no regular file, or the system refuses.
-pub fn records(path: &Path) -> io::Result<Reader<BufReader<File>>> {
-    foreign::open(path).map(|file| Reader::new(BufReader::with_capacity(1 << 18, file)))
+pub fn records(path: &Path) -> io::Result<LiveReader<BufReader<File>>> {
+    foreign::open(path).map(|file| LiveReader::new(BufReader::with_capacity(1 << 18, file)))
 }
 
-impl Stream {
+impl StreamState {
     /// `None`: it is empty. An error: it has no beginning.
     fn read(pid: u32, path: PathBuf) -> Result<Option<Self>, String> {
         let mut stream = Self { pid, path, ..Self::default() };
         let mut damage = None;
         for record in records(&stream.path).map_err(|e| e.to_string())? {
             match record {
-                Ok(Live::Start { page, .. }) if !PAGE.contains(&page.0) || !page.0.is_power_of_two() => {
+                Ok(LiveRecord::Start { page, .. })
+                    if !PAGE.contains(&page.0) || !page.0.is_power_of_two() =>
+                {
                     return Err(format!("it has pages of {} bytes", page.0));
                 }
-                Ok(record @ Live::Start { .. }) => stream.note(record),
+                Ok(record @ LiveRecord::Start { .. }) => stream.note(record),
                 Ok(_) if stream.records == 0 => return Err("it does not begin with a start".into()),
                 Ok(record) => stream.note(record),
                 Err(why) => damage = Some(foreign::clean(&why.to_string())),
@@ -122,19 +124,19 @@ impl Stream {
         Ok(Some(stream))
     }
 
-    fn note(&mut self, record: Live) {
+    fn note(&mut self, record: LiveRecord) {
         self.records += 1;
         match record {
-            Live::Start { clock, pretended, page, policy, .. } => {
+            LiveRecord::Start { clock, pretended, page, policy, .. } => {
                 self.clock = clock;
                 (self.pretended, self.page_bytes, self.policy) = (pretended, page.0, foreign::clean(&policy));
             }
-            Live::Node { .. } => self.nodes.push(record),
-            Live::Module(module) => self.modules.push(module),
-            Live::Source { name, says } => (self.source, self.says) = (foreign::clean(&name), says),
-            Live::Seen { told, .. } => self.sightings = self.sightings.saturating_add(told.into()),
-            Live::Dropped { what, how_many } => self.dropped.push((what, how_many)),
-            Live::End { whole } => self.whole = whole,
+            LiveRecord::Node { .. } => self.nodes.push(record),
+            LiveRecord::Module(module) => self.modules.push(module),
+            LiveRecord::Source { name, says } => (self.source, self.says) = (foreign::clean(&name), says),
+            LiveRecord::Seen { told, .. } => self.sightings = self.sightings.saturating_add(told.into()),
+            LiveRecord::Dropped { what, how_many } => self.dropped.push((what, how_many)),
+            LiveRecord::End { whole } => self.whole = whole,
             _ => {}
         }
     }

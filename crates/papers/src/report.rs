@@ -13,7 +13,7 @@ mod svg;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use homenode_error::{Context, Error, Failure, Result};
+use homenode_error::{Context, Error, FailureKind, Result};
 use homenode_table::{Cell, Column, Table};
 use homenode_task::Task;
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ pub fn all(ask: &Ask, folder: &Path, task: &dyn Task) -> Result<Report> {
         let begun = Instant::now();
         let result = match entry.run(&ask, task) {
             Ok(shown) => document(entry, shown, begun.elapsed().as_secs_f64(), ask.small)?,
-            Err(e) if e.kind == Failure::Partial || task.stop_asked() => {
+            Err(e) if e.kind == FailureKind::Partial || task.stop_asked() => {
                 report.partial = true;
                 break;
             }
@@ -131,7 +131,7 @@ pub fn all(ask: &Ask, folder: &Path, task: &dyn Task) -> Result<Report> {
 fn document(entry: &Entry, shown: Shown, seconds: f64, small: bool) -> Result<Value> {
     let mut value: Value = serde_json::from_str(&shown.table.to_json())
         .context(|| format!("cannot make JSON of {}", entry.name))?;
-    let verdict = |v: &crate::verdict::Verdict| json!({ "claim": v.claim, "says": v.says.words(), "numbers": v.numbers });
+    let verdict = |v: &crate::verdict::Conclusion| json!({ "claim": v.claim, "says": v.says.words(), "numbers": v.numbers });
     value["verdicts"] = shown.verdicts.iter().map(verdict).collect();
     value["lacks"] = json!(shown.lacks);
     value["seconds"] = json!(seconds);

@@ -16,8 +16,8 @@ use std::time::Duration;
 use homenode_error::{Context, Result};
 use homenode_machine::Machine;
 use homenode_measure::{
-    Ask, Chase, Host, Item, Measurement, Op, PageSize, Pair, Plan, Prober, Real, Stores, Streams, Subject,
-    Synthetic, Verdict, measure,
+    Chase, Credibility, Host, HostMeasurer, MeasurePlan, MeasureRequest, Measurement, NodePair, Op, PageSize,
+    Prober, Stores, Streams, Subject, Synthetic, Visit, measure,
 };
 use homenode_table::{Cell, Column, Table};
 use homenode_task::Task;
@@ -82,8 +82,8 @@ impl<'a> Robertson<'a> {
         let asked = ask.machine.as_deref().unwrap_or(MACHINE);
         if asked == THIS {
             let host = Host::this().context(|| "cannot tell what this machine has".into())?;
-            let prober = Box::new(Real::new(&host));
-            let buffer = Ask { buffer: ask.buffer, ..Ask::all() }.buffer_on(&host);
+            let prober = Box::new(HostMeasurer::new(&host));
+            let buffer = MeasureRequest { buffer: ask.buffer, ..MeasureRequest::all() }.buffer_on(&host);
             return Ok(Self { host, prober, blocking: None, task, buffer });
         }
         Ok(Self::described(&homenode_schemes::machine(asked)?, ask.buffer, task))
@@ -95,7 +95,7 @@ impl<'a> Robertson<'a> {
         let mut blocking = machine.clone();
         blocking.topology.core.outstanding = 1;
         let room = host.with_memory().into_iter().filter_map(|n| host.node(n)).map(|n| n.free / FITS).min();
-        let rule = Ask { buffer, ..Ask::all() }.buffer_on(&host);
+        let rule = MeasureRequest { buffer, ..MeasureRequest::all() }.buffer_on(&host);
         let buffer = buffer.unwrap_or_else(|| rule.min(room.unwrap_or(rule)).max(1 << 20));
         let prober = Box::new(Synthetic::new(machine));
         Self { host, prober, blocking: Some(Box::new(Synthetic::new(&blocking))), task, buffer }
@@ -113,7 +113,7 @@ impl<'a> Robertson<'a> {
             for cpu in self.host.with_cpus() {
                 let time = Duration::from_secs(2);
                 let chase = Chase { buffer: self.buffer, stride: 256, page, laps: 0, time };
-                items.push(Item::Latency { pair: Pair { cpu, memory }, chase });
+                items.push(Visit::Latency { pair: NodePair { cpu, memory }, chase });
             }
         }
         let m = self.measure(items);
@@ -128,13 +128,13 @@ impl<'a> Robertson<'a> {
         ];
         let mut table = Table::new("robertson-fig2", 1, columns);
         self.facts(&mut table);
-        let local = m.latency(Pair { cpu: memory, memory });
+        let local = m.latency(NodePair { cpu: memory, memory });
         let mut means = Vec::new();
         for (away, theirs) in FIGURE_2 {
             let mut ratios = Vec::new();
             let nodes = stand_ins.nodes(away);
             for cpu in &nodes {
-                let pair = Pair { cpu: *cpu, memory };
+                let pair = NodePair { cpu: *cpu, memory };
                 let why = || missing(&m, |s| matches!(s, Subject::Latency { pair: p, .. } if *p == pair));
                 let ns = m.latency(pair);
                 let ours = ns.zip(local).map(|(a, b)| a / b);
@@ -196,7 +196,7 @@ impl<'a> Robertson<'a> {
         let mut items = Vec::new();
         for row in &TABLE_1 {
             if let Ok(pairs) = stand_ins.pairs(row.pairs) {
-                items.push(Item::Bandwidth(Streams {
+                items.push(Visit::Bandwidth(Streams {
                     ops: vec![Op::Scale, Op::Triad],
                     ..Streams::triad(&pairs, self.buffer / 8)
                 }));
@@ -324,7 +324,7 @@ impl<'a> Robertson<'a> {
         stand_ins.remarks().into_iter().for_each(|r| table.note(r));
     }
 
-    fn measure(&mut self, items: Vec<Item>) -> Measurement {
+    fn measure(&mut self, items: Vec<Visit>) -> Measurement {
         // Measuring takes the prober and the host at once.
         let mut prober = std::mem::replace(&mut self.prober, Box::new(Synthetic::recorded(&self.host)));
         let measured = self.measure_with(prober.as_mut(), items);
@@ -332,22 +332,30 @@ impl<'a> Robertson<'a> {
         measured
     }
 
-    fn measure_with(&self, prober: &mut dyn Prober, items: Vec<Item>) -> Measurement {
-        let plan = Plan { items, ..Plan::default() };
+    fn measure_with(&self, prober: &mut dyn Prober, items: Vec<Visit>) -> Measurement {
+        let plan = MeasurePlan { items, ..MeasurePlan::default() };
         let ms = |d: Duration| d.as_millis() as u64;
         let total = plan.items.iter().map(|i| ms(i.estimate())).sum::<u64>().max(1);
         let mut progress = self.task.progress("measuring", Some(total));
-        let m =
-            measure(&self.host, &Ask::all(), &plan, prober, &|| self.task.stop_asked(), &mut |item, _| {
-                progress.advance(ms(item.estimate()))
-            });
+        let m = measure(
+            &self.host,
+            &MeasureRequest::all(),
+            &plan,
+            prober,
+            &|| self.task.stop_asked(),
+            &mut |item, _| progress.advance(ms(item.estimate())),
+        );
         progress.finish();
         m
     }
 }
 
 /// The cell of all pairs together.
-fn together<'m>(m: &'m Measurement, wanted: &[Pair], wanted_op: Op) -> Option<&'m homenode_measure::Cell> {
+fn together<'m>(
+    m: &'m Measurement,
+    wanted: &[NodePair],
+    wanted_op: Op,
+) -> Option<&'m homenode_measure::MeasuredCell> {
     m.cells.iter().find(|c| match &c.subject {
         Subject::Bandwidth { pairs, share: None, op, stores: Stores::Regular, .. } => {
             pairs == wanted && *op == wanted_op
@@ -359,14 +367,14 @@ fn together<'m>(m: &'m Measurement, wanted: &[Pair], wanted_op: Op) -> Option<&'
 /// Why there is no number for a subject.
 fn missing(m: &Measurement, subject: impl Fn(&Subject) -> bool) -> String {
     let why = m.cells.iter().filter(|c| subject(&c.subject)).find_map(|c| match &c.verdict {
-        Verdict::Failed { why } => Some(why.clone()),
-        Verdict::Absent { why, remedy } => Some(format!("{why}; {remedy}")),
+        Credibility::Failed { why } => Some(why.clone()),
+        Credibility::Absent { why, remedy } => Some(format!("{why}; {remedy}")),
         _ => None,
     });
     why.unwrap_or_else(|| "stopped before it was measured".into())
 }
 
-fn shown(pairs: &[Pair]) -> String {
+fn shown(pairs: &[NodePair]) -> String {
     pairs.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use homenode_error::{Context, Error, Result};
 use homenode_kernels::{self as kernels, Kernel};
-use homenode_launch::record::directory::Target;
-use homenode_launch::record::{RecordSpec, Streams, Way, record};
+use homenode_launch::record::directory::RecordingTarget;
+use homenode_launch::record::{AccessRecorder, OutputTarget, RecordSpec, record};
 use homenode_log::recording::Recording;
 use homenode_model::{Bytes, CpuId, Placement, Topology};
 use homenode_schemes::scheme::{Layout, Variant};
-use homenode_schemes::{self as schemes, Loaded};
+use homenode_schemes::{self as schemes, LoadedRecording};
 use homenode_sim::memory::{MemoryOptions, Mover, Outcome, Percent};
 use homenode_sim::run::Job;
 use homenode_task::Task;
@@ -75,7 +75,7 @@ impl Workshop<'_> {
     /// # Errors
     /// The program cannot be built, recorded or simulated; the first case that fails.
     pub(super) fn outcomes(&self, kernel: &str, run: &Run, cases: &[Case]) -> Result<Vec<Outcome>> {
-        let loaded = Loaded::new(self.recording(kernel, run)?)?;
+        let loaded = LoadedRecording::new(self.recording(kernel, run)?)?;
         let mut jobs = Vec::new();
         for case in cases {
             let laid_out = || schemes::binding(&case.machine, case.layout, run.threads as usize);
@@ -138,13 +138,13 @@ impl Workshop<'_> {
             args.extend(["--iterations".into(), run.iterations.to_string().into()]);
         }
         let spec = RecordSpec {
-            program: kernel.build(kernels::Variant::Instrumented, self.task)?.into_os_string(),
+            program: kernel.build(kernels::BuildVariant::Instrumented, self.task)?.into_os_string(),
             args,
-            target: Target::Path { path, force: false },
+            target: RecordingTarget::Path { path, force: false },
             filter_lines: run.filter_lines,
             threads: Some(run.threads),
-            streams: Streams::File,
-            way: Way::Instrumented,
+            streams: OutputTarget::File,
+            way: AccessRecorder::Instrumented,
         };
         self.task.remark(&format_args!("recording {}", spec.command()));
         let recorded = record(&spec, self.task)?;

@@ -21,7 +21,7 @@ use homenode_table::{Cell, Column, Table};
 
 use super::runs::{Case, Run, Workshop};
 use crate::ask::Ask;
-use crate::verdict::{Says, Shown, Verdict};
+use crate::verdict::{Conclusion, Says, Shown};
 
 /// Threads, one a node.
 const THREADS: u32 = 4;
@@ -312,9 +312,9 @@ fn moves_verdicts(shown: &mut Shown, cells: &[Seen]) {
 
 /// What the paper concludes from the figure, and whether it holds here. `times`: unoptimised, by
 /// scheme, optimised.
-fn conclusions(program: &str, times: &[f64]) -> Vec<Verdict> {
+fn conclusions(program: &str, times: &[f64]) -> Vec<Conclusion> {
     let [unoptimised, schemes @ .., optimised] = times else { return Vec::new() };
-    let verdict = |claim: &str, holds, numbers| Verdict {
+    let verdict = |claim: &str, holds, numbers| Conclusion {
         claim: format!("{program}: {claim} (4)"),
         says: Says::of(holds),
         numbers,
@@ -354,9 +354,9 @@ fn conclusions(program: &str, times: &[f64]) -> Vec<Verdict> {
 }
 
 /// The paper's comparison of programs: by speedup of the best scheme, where all programs were run.
-fn gains_most(gains: &[(&str, f64)]) -> Option<Verdict> {
+fn gains_most(gains: &[(&str, f64)]) -> Option<Conclusion> {
     let best = gains.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (gains.len() == PROGRAMS.len()).then(|| Verdict {
+    (gains.len() == PROGRAMS.len()).then(|| Conclusion {
         claim: "the best improvement is SOR's (4)".into(),
         says: Says::of(best.0 == "SOR"),
         numbers: gains.iter().map(|(name, gain)| format!("{name} {gain:.2}")).collect::<Vec<_>>().join(", "),
@@ -369,7 +369,8 @@ mod tests {
 
     #[test]
     fn conclusions_are_judged_from_the_times() {
-        let says = |all: &[Verdict], claim: &str| all.iter().find(|v| v.claim.contains(claim)).unwrap().says;
+        let says =
+            |all: &[Conclusion], claim: &str| all.iter().find(|v| v.claim.contains(claim)).unwrap().says;
         let all = conclusions("LU", &[10.0, 5.0, 5.0, 6.0, 4.0, 11.0, 3.0]);
         assert_eq!(says(&all, "whichever algorithm"), Says::DoesNot);
         assert_eq!(says(&all, "optimised version is better"), Says::Holds);

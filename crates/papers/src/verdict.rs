@@ -34,7 +34,7 @@ impl Says {
 
 /// A conclusion of a paper and what our numbers say about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Conclusion {
     /// The conclusion, as the paper has it, with its section.
     pub claim: String,
     /// Whether it holds.
@@ -43,7 +43,7 @@ pub struct Verdict {
     pub numbers: String,
 }
 
-impl Verdict {
+impl Conclusion {
     /// In one line.
     pub fn line(&self) -> String {
         format!("{}: {} ({})", self.claim, self.says.words(), self.numbers)
@@ -56,7 +56,7 @@ pub struct Shown {
     /// Theirs beside ours.
     pub table: Table,
     /// Conclusions.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<Conclusion>,
     /// What the model lacks where a number is not reached: for the report.
     pub lacks: Vec<&'static str>,
 }
@@ -68,7 +68,7 @@ impl Shown {
     }
     /// Adds a conclusion.
     pub fn judge(&mut self, claim: impl Into<String>, says: Says, numbers: impl Into<String>) {
-        self.verdicts.push(Verdict { claim: claim.into(), says, numbers: numbers.into() });
+        self.verdicts.push(Conclusion { claim: claim.into(), says, numbers: numbers.into() });
     }
     /// The table with its conclusions as notes, for a terminal.
     pub fn into_table(mut self) -> Table {

@@ -13,48 +13,48 @@ use std::path::Path;
 use homenode_log::recording::Static;
 use homenode_model::{Bytes, NodeId};
 use homenode_symbols::{self as symbols, LineOf};
-use homenode_wire::plan::{self as wire, Home, How};
+use homenode_wire::plan::{self as wire, Home, Recognition};
 
-use super::file::{Object, Place, Plan};
+use super::file::{PlanFile, PlanObject, PlanSite};
 
 /// The plan, and what a person should know of it.
 #[derive(Debug, Default)]
 pub struct Applied {
     /// For the library.
-    pub table: wire::Plan,
+    pub table: wire::HomePlan,
     /// What cannot be found again, a sentence each.
     pub notes: Vec<String>,
 }
 
-fn line_of(place: &Place) -> Option<LineOf> {
+fn line_of(place: &PlanSite) -> Option<LineOf> {
     let file = place.file.as_ref()?.rsplit('/').next()?.to_owned();
     Some(LineOf { file, line: place.line? })
 }
 
 /// The table of `plan` for a run of `threads` of the program at `path`, whose static objects are
 /// `statics`.
-pub fn table(plan: &Plan, threads: usize, path: &Path, statics: &[Static]) -> Applied {
+pub fn table(plan: &PlanFile, threads: usize, path: &Path, statics: &[Static]) -> Applied {
     let places = plan.objects.iter().flat_map(|o| o.site.iter().chain(&o.caller));
     let mut wanted: Vec<LineOf> = places.filter_map(line_of).collect();
     wanted.sort();
     wanted.dedup();
     let found = symbols::addresses_of(path, &wanted);
-    let ranges = |place: &Option<Place>| -> Option<&Vec<Range<u64>>> {
+    let ranges = |place: &Option<PlanSite>| -> Option<&Vec<Range<u64>>> {
         found.get(&line_of(place.as_ref()?)?).filter(|r| !r.is_empty())
     };
-    let mut table = wire::Plan {
+    let mut table = wire::HomePlan {
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         nodes: plan.threads.iter().map(|n| NodeId(*n)).collect(),
         path: path.display().to_string(),
-        ..wire::Plan::default()
+        ..wire::HomePlan::default()
     };
     let (mut by_line, mut missing) = (0, 0);
-    let mut sites: BTreeMap<(&Option<Place>, &Option<Place>), u32> = BTreeMap::new();
+    let mut sites: BTreeMap<(&Option<PlanSite>, &Option<PlanSite>), u32> = BTreeMap::new();
     for object in &plan.objects {
         let count = object.count;
         let how = match &object.variable {
             Some(name) => match statics.iter().find(|s| s.name == *name) {
-                Some(s) => How::Static { address: s.address },
+                Some(s) => Recognition::Static { address: s.address },
                 None => {
                     missing += 1;
                     continue;
@@ -69,12 +69,12 @@ pub fn table(plan: &Plan, threads: usize, path: &Path, statics: &[Static]) -> Ap
                         table.sites.push(wire::Site { own: site.clone(), callers });
                         next
                     });
-                    How::Site { site, first: object.instance, count }
+                    Recognition::Site { site, first: object.instance, count }
                 }
-                None => How::Size { first: object.order, count },
+                None => Recognition::Size { first: object.order, count },
             },
         };
-        table.objects.push(wire::Object { how, bytes: Bytes(object.bytes), homes: homes(object) });
+        table.objects.push(wire::ObjectPlan { how, bytes: Bytes(object.bytes), homes: homes(object) });
     }
     let mut notes = Vec::new();
     let allocated = plan.objects.iter().filter(|o| o.variable.is_none()).count();
@@ -91,7 +91,7 @@ pub fn table(plan: &Plan, threads: usize, path: &Path, statics: &[Static]) -> Ap
     Applied { table, notes }
 }
 
-fn homes(object: &Object) -> Vec<Home> {
+fn homes(object: &PlanObject) -> Vec<Home> {
     let home = |(offset, bytes, node): &(u64, u64, u16)| Home {
         offset: Bytes(*offset),
         bytes: Bytes(*bytes),
@@ -110,12 +110,12 @@ mod tests {
     fn what_has_no_lines_is_found_by_size_and_order() {
         let applied = table(&plan(), 4, Path::new("/no/program"), &[]);
         let home = |offset, node| Home { offset: Bytes(offset), bytes: Bytes(1 << 19), node: NodeId(node) };
-        let object = wire::Object {
-            how: How::Size { first: 0, count: 1 },
+        let object = wire::ObjectPlan {
+            how: Recognition::Size { first: 0, count: 1 },
             bytes: Bytes::mib(1),
             homes: vec![home(0, 0), home(1 << 19, 1)],
         };
-        let want = wire::Plan {
+        let want = wire::HomePlan {
             threads: 4,
             nodes: vec![NodeId(0), NodeId(1)],
             path: "/no/program".into(),
@@ -142,7 +142,7 @@ mod tests {
             });
             table(&plan, 2, Path::new("/x"), &statics.collect::<Vec<_>>())
         };
-        assert_eq!(with(&["other", "grid"]).table.objects[0].how, How::Static { address: 17 });
+        assert_eq!(with(&["other", "grid"]).table.objects[0].how, Recognition::Static { address: 17 });
         let without = with(&["other"]);
         assert!(without.table.objects.is_empty() && without.notes[0].starts_with("1 static"), "{without:?}");
     }

@@ -9,13 +9,13 @@ use homenode_log::recording::Recording;
 use homenode_model::{Bytes, Cache, Matrix, Node, NodeId, Ps, Topology};
 use homenode_schemes::regroup::{self, Schedule};
 use homenode_schemes::scheme::{self, Variant};
-use homenode_schemes::yardsticks::Extent;
-use homenode_schemes::{self as schemes, Loaded, Plan as Schemes, Simulated};
+use homenode_schemes::yardsticks::YardstickSet;
+use homenode_schemes::{self as schemes, LoadedRecording, SchemeGrid as Schemes, SchemeResults};
 use homenode_sim::memory::{MemoryOptions, Outcome};
 use homenode_sim::yardsticks::Meets;
 use homenode_task::Task;
 
-use crate::file::{Plan, SCHEMA};
+use crate::file::{PlanFile, SCHEMA};
 use crate::make;
 
 /// The machine of the next run.
@@ -90,7 +90,12 @@ const FIRST_TOUCH: (usize, usize) = (0, 0);
 const PLANNED: (usize, usize) = (0, 1);
 
 /// First touch and the plan, as `homenode compare` simulates them.
-fn simulated(loaded: &Loaded, target: &NextMachine, page: Bytes, task: &dyn Task) -> Result<Simulated> {
+fn simulated(
+    loaded: &LoadedRecording,
+    target: &NextMachine,
+    page: Bytes,
+    task: &dyn Task,
+) -> Result<SchemeResults> {
     let schemes = ["first-touch", schemes::PLAN].map(str::to_owned);
     let both = Schemes {
         machines: vec![target.topology.clone()],
@@ -98,7 +103,7 @@ fn simulated(loaded: &Loaded, target: &NextMachine, page: Bytes, task: &dyn Task
         schemes: scheme::select(&scheme::of_recording(), &schemes)?,
         jobs: 1,
         options: MemoryOptions::default(),
-        extent: Extent::None,
+        extent: YardstickSet::None,
     };
     both.run(loaded, Variant::Serial, task)
 }
@@ -106,8 +111,8 @@ fn simulated(loaded: &Loaded, target: &NextMachine, page: Bytes, task: &dyn Task
 /// A schedule, and the plan that goes with it.
 struct Candidate {
     schedule: Option<Schedule>,
-    loaded: Loaded,
-    simulated: Simulated,
+    loaded: LoadedRecording,
+    simulated: SchemeResults,
     about: Option<String>,
 }
 
@@ -120,7 +125,7 @@ impl Candidate {
         page: Bytes,
         task: &dyn Task,
     ) -> Result<Self> {
-        let loaded = Loaded::new(recording)?;
+        let loaded = LoadedRecording::new(recording)?;
         let simulated = simulated(&loaded, target, page, task)?;
         Ok(Self { schedule, loaded, simulated, about })
     }
@@ -151,7 +156,7 @@ pub struct Tried {
 #[derive(Clone, Debug)]
 pub struct Chosen {
     /// The plan.
-    pub plan: Plan,
+    pub plan: PlanFile,
     /// The schedule that goes with it; `None`: the recorded one.
     pub schedule: Option<Schedule>,
     /// Every schedule that was tried, the recorded one first.
@@ -201,7 +206,7 @@ pub fn choose(
         (all[0].outcome(FIRST_TOUCH, machine)?, all[best].outcome(PLANNED, machine)?);
     let planned = simulated.planned.get(&PLANNED).cloned().unwrap_or_default();
     let topology = &target.topology;
-    let plan = Plan {
+    let plan = PlanFile {
         schema: SCHEMA.into(),
         command: loaded.recording.meta.command.clone(),
         counts: loaded.recording.meta.kind.clone(),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use homenode_error::{Context, Error, Result};
 use homenode_model::Bytes;
-use homenode_model::json::Weights;
+use homenode_model::json::MemoryWeights;
 
 /// Schema and version.
 pub const SCHEMA: &str = "homenode/plan/1";
@@ -32,7 +32,7 @@ struct Named {
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct PlanFile {
     /// [`SCHEMA`].
     pub schema: String,
     /// The program that was recorded, and its arguments.
@@ -52,12 +52,12 @@ pub struct Plan {
     /// Node of each thread.
     pub threads: Vec<u16>,
     /// Objects in order of birth.
-    pub objects: Vec<Object>,
+    pub objects: Vec<PlanObject>,
 }
 
 /// An object: allocations of one place in the source, or a static variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Object {
+pub struct PlanObject {
     /// For people.
     pub name: String,
     /// A static variable's name.
@@ -65,10 +65,10 @@ pub struct Object {
     pub variable: Option<String>,
     /// Where the allocating call stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub site: Option<Place>,
+    pub site: Option<PlanSite>,
     /// Where the call of the function with that call stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub caller: Option<Place>,
+    pub caller: Option<PlanSite>,
     /// Which allocation of this place it is, from 0.
     #[serde(default)]
     pub instance: u32,
@@ -90,7 +90,7 @@ const fn one() -> u32 {
 
 /// A place in the source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
+pub struct PlanSite {
     /// The function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
@@ -102,7 +102,7 @@ pub struct Place {
     pub line: Option<u32>,
 }
 
-impl Plan {
+impl PlanFile {
     /// Reads and checks a plan.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Plan {
             }
             read => read.context(cannot)?,
         };
-        Weights::TYPED.check(&text, MOST_HELD).map_err(|e| not(e.to_string()))?;
+        MemoryWeights::TYPED.check(&text, MOST_HELD).map_err(|e| not(e.to_string()))?;
         let named: Named = serde_json::from_str(&text).map_err(|e| not(format!("read it as JSON: {e}")))?;
         match named.schema.as_deref() {
             Some(SCHEMA) => {}
@@ -212,13 +212,13 @@ pub(crate) mod tests {
     use super::*;
 
     /// Two threads, one array, half on either node.
-    pub fn plan() -> Plan {
-        let place = |function: &str, line| Place {
+    pub fn plan() -> PlanFile {
+        let place = |function: &str, line| PlanSite {
             function: Some(function.into()),
             file: Some("/src/a.c".into()),
             line: Some(line),
         };
-        Plan {
+        PlanFile {
             schema: SCHEMA.into(),
             command: vec!["app".into()],
             counts: "exact".into(),
@@ -228,7 +228,7 @@ pub(crate) mod tests {
             page: 4096,
             ranks: 1,
             threads: vec![0, 1],
-            objects: vec![Object {
+            objects: vec![PlanObject {
                 name: "a".into(),
                 variable: None,
                 site: Some(place("main", 3)),
@@ -245,7 +245,7 @@ pub(crate) mod tests {
     fn read(text: &str) -> Error {
         let path = std::env::temp_dir().join(format!("homenode-plan-{}-{}", std::process::id(), text.len()));
         fs::write(&path, text).unwrap();
-        let error = Plan::read(&path).unwrap_err();
+        let error = PlanFile::read(&path).unwrap_err();
         fs::remove_file(path).unwrap();
         error
     }
@@ -254,7 +254,7 @@ pub(crate) mod tests {
     fn a_plan_survives_its_file() {
         let path = std::env::temp_dir().join(format!("homenode-plan-{}", std::process::id()));
         plan().write(&path).unwrap();
-        assert_eq!(Plan::read(&path).unwrap(), plan());
+        assert_eq!(PlanFile::read(&path).unwrap(), plan());
         fs::remove_file(path).unwrap();
     }
 
@@ -271,13 +271,13 @@ pub(crate) mod tests {
             let error = read(text).to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
-        assert!(Plan::read(Path::new("/no/plan")).unwrap_err().to_string().contains("No such file"));
-        assert!(Plan::read(Path::new("/")).is_err());
+        assert!(PlanFile::read(Path::new("/no/plan")).unwrap_err().to_string().contains("No such file"));
+        assert!(PlanFile::read(Path::new("/")).is_err());
     }
 
     #[test]
     fn a_plan_that_contradicts_itself_is_told() {
-        let damaged = |change: fn(&mut Plan)| {
+        let damaged = |change: fn(&mut PlanFile)| {
             let mut plan = plan();
             change(&mut plan);
             plan.check().unwrap_err()

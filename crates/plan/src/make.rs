@@ -5,35 +5,35 @@ use std::collections::BTreeMap;
 use homenode_log::recording::SourcePlace;
 use homenode_model::{NodeId, PageNo, Placement};
 use homenode_order::Trace;
-use homenode_order::space::{Birth, ObjectKind};
-use homenode_schemes::Loaded;
+use homenode_order::space::{Birth, ObjectSource};
+use homenode_schemes::LoadedRecording;
 
-use super::file::{Object, Place};
+use super::file::{PlanObject, PlanSite};
 
 /// Smaller objects share pages with others; `homenode run` does not follow them.
 const SMALLEST: u64 = 64 << 10;
 
-fn place(loaded: &Loaded, pc: u64) -> Option<Place> {
+fn place(loaded: &LoadedRecording, pc: u64) -> Option<PlanSite> {
     let SourcePlace { function, file, line } = loaded.symbols.places.get(&pc)?.clone();
     // A library's name alone finds nothing again.
-    (function.is_some() || line.is_some()).then_some(Place { function, file, line })
+    (function.is_some() || line.is_some()).then_some(PlanSite { function, file, line })
 }
 
 /// The objects that are large enough, in order of birth, each with the homes that `placement` gives
 /// its pages. `numbers`: the kernel's number of each node.
 pub fn objects(
-    loaded: &Loaded,
+    loaded: &LoadedRecording,
     trace: &Trace,
     placement: &Placement,
     page: u64,
     numbers: &[u16],
-) -> Vec<Object> {
+) -> Vec<PlanObject> {
     let (mut instances, mut orders) = (BTreeMap::new(), BTreeMap::new());
-    let mut all: Vec<Object> = Vec::new();
+    let mut all: Vec<PlanObject> = Vec::new();
     let names = loaded.names();
     for birth in trace.births.iter().filter(|b| b.bytes >= SMALLEST) {
         let Some(object) = trace.objects.get(birth.object.index()) else { continue };
-        let mut new = Object {
+        let mut new = PlanObject {
             name: names.object(object).name,
             variable: None,
             site: None,
@@ -45,8 +45,8 @@ pub fn objects(
             homes: homes(birth, placement, page, numbers),
         };
         match &object.kind {
-            ObjectKind::Static { name, .. } => new.variable = Some(name.clone()),
-            ObjectKind::Site { pc, caller, .. } => {
+            ObjectSource::Static { name, .. } => new.variable = Some(name.clone()),
+            ObjectSource::Site { pc, caller, .. } => {
                 (new.site, new.caller) = (place(loaded, *pc), place(loaded, *caller));
                 let next = |n: &mut u32| std::mem::replace(n, *n + 1);
                 new.instance = next(instances.entry((new.site.clone(), new.caller.clone())).or_insert(0));
@@ -57,7 +57,7 @@ pub fn objects(
             continue;
         }
         // A loop that allocates and frees gets the same memory each time.
-        let alike = |old: &&mut Object| {
+        let alike = |old: &&mut PlanObject| {
             old.variable.is_none()
                 && (&old.site, &old.caller, old.bytes) == (&new.site, &new.caller, new.bytes)
                 && (old.instance + old.count, old.order + old.count) == (new.instance, new.order)
@@ -73,7 +73,7 @@ pub fn objects(
 
 /// How an object's pages lie on the nodes: `block` (a stretch a node), `cyclic` (in turns, as much
 /// on each node), or `mixed`; `one-node` where one node has all.
-pub fn shape(object: &Object) -> &'static str {
+pub fn shape(object: &PlanObject) -> &'static str {
     let mut by_node: BTreeMap<u16, u64> = BTreeMap::new();
     for (_, bytes, node) in &object.homes {
         *by_node.entry(*node).or_default() += bytes;
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn homes_have_a_shape() {
-        let object = |homes: Vec<(u64, u64, u16)>| Object {
+        let object = |homes: Vec<(u64, u64, u16)>| PlanObject {
             name: "a".into(),
             variable: None,
             site: None,

@@ -6,7 +6,7 @@ use std::env;
 use homenode_error::{Error, Result};
 use homenode_runtime::driver::team_size;
 
-use super::file::Plan;
+use super::file::PlanFile;
 
 /// What becomes of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Fit {
 ///
 /// # Errors
 /// It does not; says why and what to do.
-pub fn fit(plan: &Plan, threads: usize) -> Result<Fit> {
+pub fn fit(plan: &PlanFile, threads: usize) -> Result<Fit> {
     let planned = plan.threads.len();
     match team_size::fit(&plan.threads, threads) {
         team_size::TeamFit::Same => Ok(Fit::Same),
@@ -62,11 +62,11 @@ fn ranks(variable: &dyn Fn(&str) -> Option<String>) -> u32 {
 ///
 /// # Errors
 /// A job of another number of processes than the plan has.
-pub fn fit_ranks(plan: &Plan) -> Result<()> {
+pub fn fit_ranks(plan: &PlanFile) -> Result<()> {
     fit_to(plan, ranks(&|name| env::var(name).ok()))
 }
 
-fn fit_to(plan: &Plan, ranks: u32) -> Result<()> {
+fn fit_to(plan: &PlanFile, ranks: u32) -> Result<()> {
     if ranks == plan.ranks {
         return Ok(());
     }
@@ -75,7 +75,7 @@ fn fit_to(plan: &Plan, ranks: u32) -> Result<()> {
 }
 
 /// Threads that a run will have: as asked for, by the environment, or as many as the plan is for.
-pub fn of_run(asked: Option<u32>, plan: &Plan) -> usize {
+pub fn of_run(asked: Option<u32>, plan: &PlanFile) -> usize {
     let list = env::var("OMP_NUM_THREADS").unwrap_or_default();
     let by_environment = list.split(',').next().and_then(|n| n.trim().parse().ok());
     asked.map(|n| n as usize).or(by_environment).unwrap_or(plan.threads.len())
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn equal_shares_scale_and_others_are_refused() {
-        let with = |threads: &[u16]| Plan { threads: threads.into(), ..plan() };
+        let with = |threads: &[u16]| PlanFile { threads: threads.into(), ..plan() };
         assert_eq!(fit(&with(&[0, 1]), 2).unwrap(), Fit::Same);
         assert!(matches!(fit(&with(&[0, 1]), 4).unwrap(), Fit::Scaled(text) if text.contains("scaled")));
         assert!(matches!(fit(&with(&[0, 0, 1, 1]), 2), Ok(Fit::Scaled(_))));

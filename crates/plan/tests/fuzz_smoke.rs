@@ -5,7 +5,7 @@ mod mutate;
 
 use std::fs;
 
-use homenode_plan::file::Plan;
+use homenode_plan::file::PlanFile;
 use mutate::{Rng, mutated};
 
 const PLAN: &str = r#"{"schema":"homenode/plan/1","command":["app","-n","3"],"counts":"exact","machine":"two nodes",
@@ -18,12 +18,12 @@ fn damaged_plans_are_refused_in_words_or_make_sense() {
     let path = std::env::temp_dir().join(format!("homenode-plan-fuzz-{}", std::process::id()));
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
     fs::write(&path, PLAN).unwrap();
-    let sound = Plan::read(&path).unwrap();
+    let sound = PlanFile::read(&path).unwrap();
     assert_eq!(sound.bytes(), (1 << 20) + 4096);
     let (mut rng, mut read, mut refused) = (Rng(3), 0, 0);
     for _ in 0..3000 {
         fs::write(&path, mutated(PLAN, PLAN, &mut rng)).unwrap();
-        match Plan::read(&path) {
+        match PlanFile::read(&path) {
             Ok(plan) => {
                 read += 1;
                 assert!(plan.page.is_power_of_two() && !plan.nodes.is_empty() && !plan.threads.is_empty());

@@ -21,7 +21,7 @@ pub(crate) mod tests {
     use homenode_model::{
         Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology, Writes,
     };
-    use homenode_wire::monitor::Addresses;
+    use homenode_wire::monitor::PhysicalAddresses;
 
     /// Two nodes with a CPU each; node 0's memory gives a line a microsecond.
     pub fn two_nodes() -> Config {
@@ -50,7 +50,7 @@ pub(crate) mod tests {
                 remote_cacheable: true,
                 counts_references: false,
             },
-            addresses: Addresses::Physical { low: Bytes::mib(2) },
+            addresses: PhysicalAddresses::Physical { low: Bytes::mib(2) },
             disk: Bytes(0),
             kernel: None,
             output: "x".into(),

@@ -9,17 +9,17 @@
 //! the other, and where requests come in bursts: queues within an interval are not modelled.
 
 use homenode_model::{Bytes, LineNo, NodeId, Ps, Topology, Way, Ways};
-use homenode_wire::monitor::Interval;
+use homenode_wire::monitor::ModelledInterval;
 
 /// Lines that each CPU moved in an interval, by home.
 #[derive(Clone, Debug)]
-pub struct Traffic {
+pub struct LineTraffic {
     nodes: usize,
     /// By CPU and home: fetched, stored.
     lines: Vec<[u64; 2]>,
 }
 
-impl Traffic {
+impl LineTraffic {
     /// None.
     pub fn new(machine: &Topology) -> Self {
         let nodes = machine.nodes.len();
@@ -66,7 +66,7 @@ pub struct Contention {
     nodes: Vec<NodeId>,
     /// By CPU: its own time, and with what it waited for others.
     times: Vec<[Ps; 2]>,
-    intervals: Vec<Interval>,
+    intervals: Vec<ModelledInterval>,
 }
 
 impl Contention {
@@ -83,7 +83,7 @@ impl Contention {
     }
 
     /// An interval in which the CPUs took so long alone, and moved this.
-    pub fn add(&mut self, alone: &[Ps], traffic: &Traffic) {
+    pub fn add(&mut self, alone: &[Ps], traffic: &LineTraffic) {
         let mut ways = self.ways.clone();
         for (cpu, home, [fetched, stored]) in traffic.moved() {
             let add = |lines: u64| move |part: &mut Part| part.busy += Ps(part.takes.0.saturating_mul(lines));
@@ -110,7 +110,7 @@ impl Contention {
             .iter()
             .fold(first, |most, (way, part)| if part.busy > most.1 { (way, part.busy) } else { most });
         let alone = alone.iter().copied().max().unwrap_or_default();
-        self.intervals.push(Interval { alone, busiest, busy });
+        self.intervals.push(ModelledInterval { alone, busiest, busy });
     }
 
     /// A CPU's own time, and with what it waited for others.
@@ -119,7 +119,7 @@ impl Contention {
     }
 
     /// What is modelled of each interval.
-    pub fn intervals(&self) -> &[Interval] {
+    pub fn intervals(&self) -> &[ModelledInterval] {
         &self.intervals
     }
 }
@@ -141,7 +141,7 @@ mod tests {
         // 64 bytes at 40 GB/s and at 50 GB/s.
         let (controller, link) = (1600, 1280);
         let mut all = Contention::new(&machine);
-        let mut traffic = Traffic::new(&machine);
+        let mut traffic = LineTraffic::new(&machine);
         // CPU 0 and CPU 1 get 1000 lines each from node 2: 2000 pass its controller and its port,
         // 1000 each link.
         for cpu in 0..2 {
@@ -163,7 +163,7 @@ mod tests {
             times,
             [[5, 2000 * controller + 2000 * link], [5_000_000, 5_000_000], [7, 7 + 1000 * controller],]
         );
-        let interval = |alone, busy, busiest| Interval { alone: Ps(alone), busiest, busy: Ps(busy) };
+        let interval = |alone, busy, busiest| ModelledInterval { alone: Ps(alone), busiest, busy: Ps(busy) };
         let want = [
             interval(5_000_000, 2000 * controller, Way::Controller(NodeId(2))),
             interval(0, 2000 * link, Way::Incoming(NodeId(0))),

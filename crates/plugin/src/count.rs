@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 /// Loads and stores that reached main memory.
-pub type Pair = [u64; 2];
+pub type LoadsAndStores = [u64; 2];
 
 /// What one row of the result is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct RowKey {
     /// Counted from 0.
     pub interval: u32,
     /// The process's number.
@@ -26,7 +26,7 @@ const PROCESS: u32 = 48;
 
 /// Counts of the pages of the guest's memory.
 #[derive(Debug)]
-pub struct Counts {
+pub struct PageCounts {
     nodes: usize,
     /// By physical page × node × load or store. The host gives memory only for what is touched.
     counts: Vec<u32>,
@@ -39,21 +39,21 @@ pub struct Counts {
     /// Visits so far: each time that a physical page is first seen as another virtual one.
     visit: u32,
     /// Closed counts.
-    rows: BTreeMap<Key, Row>,
+    rows: BTreeMap<RowKey, PageRow>,
     interval: u32,
 }
 
 /// What happened to a physical page while it was a virtual one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct PageRow {
     /// Number of its first visit: of two rows of a virtual page in one interval, the smaller one's
     /// physical page came first.
     pub visit: u32,
     /// By node.
-    pub counts: Vec<Pair>,
+    pub counts: Vec<LoadsAndStores>,
 }
 
-impl Counts {
+impl PageCounts {
     /// Counts for the given numbers of physical pages and nodes.
     pub fn new(pages: usize, nodes: usize) -> Self {
         Self {
@@ -93,8 +93,8 @@ impl Counts {
         let Some(seen) = self.seen_as[physical].checked_sub(1) else { return };
         let (process, page) = ((seen >> PROCESS) as u16, seen & ((1 << PROCESS) - 1));
         let open = &mut self.counts[physical * self.nodes * 2..][..self.nodes * 2];
-        let key = Key { interval: self.interval, process, page, physical: physical as u64 };
-        let fresh = || Row { visit: self.visits[physical], counts: vec![[0; 2]; self.nodes] };
+        let key = RowKey { interval: self.interval, process, page, physical: physical as u64 };
+        let fresh = || PageRow { visit: self.visits[physical], counts: vec![[0; 2]; self.nodes] };
         let row = self.rows.entry(key).or_insert_with(fresh);
         for (sum, pair) in row.counts.iter_mut().zip(open.chunks_exact_mut(2)) {
             for (sum, count) in sum.iter_mut().zip(pair) {
@@ -125,7 +125,7 @@ impl Counts {
     }
 
     /// All rows, closed.
-    pub fn rows(&mut self) -> &BTreeMap<Key, Row> {
+    pub fn rows(&mut self) -> &BTreeMap<RowKey, PageRow> {
         self.close_all();
         &self.rows
     }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_page_that_is_given_to_another_address_starts_anew() {
-        let mut c = Counts::new(4, 2);
+        let mut c = PageCounts::new(4, 2);
         c.add(1, 100, 3, 0, false);
         c.add(1, 100, 3, 1, true);
         c.add(1, 200, 3, 1, false);
@@ -146,7 +146,7 @@ mod tests {
         c.next_interval();
         c.add(1, 100, 3, 0, false);
         let rows: Vec<_> = c.rows().iter().map(|(k, v)| (*k, v.visit, v.counts.clone())).collect();
-        let key = |interval, process, page| Key { interval, process, page, physical: 3 };
+        let key = |interval, process, page| RowKey { interval, process, page, physical: 3 };
         assert_eq!(
             rows,
             [

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use homenode_cache::Line;
 use homenode_model::LineNo;
-use homenode_wire::monitor::Code;
+use homenode_wire::monitor::ExecutedCode;
 
 use crate::calls::Calls;
-use crate::front::{Front, Known, Met};
+use crate::front::{Front, KnownLine, Met};
 use crate::monitor::KERNEL;
-use crate::pending::{Access, Pending};
+use crate::pending::{Pending, PendingAccess};
 use crate::process::MOST;
 use crate::translate::{PAGE_SHIFT, Translations};
 use crate::word::{self, WRITE};
@@ -25,7 +25,7 @@ type Counters = [AtomicU64; MOST];
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Desk {
-    known: *const Known,
+    known: *const KnownLine,
     /// Times of use by place.
     used: *const AtomicU64,
     /// The last of them. Written by the CPU.
@@ -85,9 +85,9 @@ impl Desk {
     ///
     /// # Safety
     /// In a call-back of this CPU.
-    pub unsafe fn code(&self, at: u64) -> Code {
+    pub unsafe fn code(&self, at: u64) -> ExecutedCode {
         // SAFETY: nobody else uses it meanwhile, by the caller's promise.
-        Code { at, calls: unsafe { (*self.calls.get()).innermost(self.whose()) } }
+        ExecutedCode { at, calls: unsafe { (*self.calls.get()).innermost(self.whose()) } }
     }
 
     /// Counts an access of at most `bytes`, of the kernel's or the program's code, if it lies in
@@ -144,19 +144,19 @@ impl Shared {
 
 /// The CPU's own.
 #[derive(Debug)]
-pub struct Cpu {
+pub struct VirtualCpu {
     translations: Translations,
     process: u16,
 }
 
-impl Default for Cpu {
+impl Default for VirtualCpu {
     fn default() -> Self {
         Self { translations: Translations::default(), process: UNKNOWN }
     }
 }
 
 /// What an access needs of the rest of the plug-in.
-pub trait Behind {
+pub trait Backend {
     /// log2 of the line size.
     fn line_shift(&self) -> u32;
     /// Place in the guest's memory of the access that QEMU reports now; `None` for devices.
@@ -170,13 +170,13 @@ pub trait Behind {
     fn flush(&self, cpu: usize);
 }
 
-impl Cpu {
+impl VirtualCpu {
     /// An access of this CPU that its desk does not answer.
     #[inline]
     pub fn access(
         &mut self,
         (shared, desk): (&Shared, &Desk),
-        behind: &impl Behind,
+        behind: &impl Backend,
         cpu: usize,
         (what, address): (u32, u64),
         at: u64,
@@ -228,7 +228,7 @@ impl Cpu {
                 shared.front.know(virtual_line, place, stored);
             }
             if let Met::Model(room) = met
-                && shared.pending.add(Access { line, write, page, process, room })
+                && shared.pending.add(PendingAccess { line, write, page, process, room })
             {
                 behind.flush(cpu);
             }

@@ -47,7 +47,7 @@ pub fn synchronises(bytes: &[u8]) -> bool {
 
 /// Whose an instruction is, and what its accesses say of the program's calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum InstructionOwner {
     /// The kernel's.
     Kernel,
     /// The program's, and neither of the following.
@@ -59,13 +59,13 @@ pub enum Place {
 }
 
 /// What the instruction in `bytes` is, of a program.
-pub fn flow(bytes: &[u8]) -> Place {
+pub fn flow(bytes: &[u8]) -> InstructionOwner {
     let prefix = |b: &&u8| matches!(**b, 0x66 | 0x67 | 0xf2 | 0xf3 | 0x2e | 0x3e | 0x64 | 0x40..=0x4f);
     match &bytes[bytes.iter().take_while(prefix).count()..] {
-        [0xe8, ..] => Place::Call,
-        [0xff, modrm, ..] if (modrm >> 3) & 7 == 2 => Place::Call,
-        [0xc2 | 0xc3, ..] => Place::Return,
-        _ => Place::Program,
+        [0xe8, ..] => InstructionOwner::Call,
+        [0xff, modrm, ..] if (modrm >> 3) & 7 == 2 => InstructionOwner::Call,
+        [0xc2 | 0xc3, ..] => InstructionOwner::Return,
+        _ => InstructionOwner::Program,
     }
 }
 
@@ -128,18 +128,18 @@ mod tests {
     #[test]
     fn calls_and_returns_are_known() {
         for (bytes, place) in [
-            (&[0xe8, 1, 2, 3, 4][..], Place::Call),            // call rel32
-            (&[0x66, 0x48, 0xe8, 1, 2, 3, 4], Place::Call),    // data16 rex.W call rel32
-            (&[0xff, 0x15, 1, 2, 3, 4], Place::Call),          // call [rip + disp32]
-            (&[0x41, 0xff, 0xd4], Place::Call),                // call r12
-            (&[0xf2, 0xff, 0x25, 1, 2, 3, 4], Place::Program), // bnd jmp [rip + disp32]
-            (&[0xff, 0x36], Place::Program),                   // push [rsi]
-            (&[0xc3], Place::Return),
-            (&[0xf3, 0xc3], Place::Return),
-            (&[0xc2, 8, 0], Place::Return),
-            (&[0x48, 0x89, 0x07], Place::Program),
-            (&[0x66], Place::Program),
-            (&[], Place::Program),
+            (&[0xe8, 1, 2, 3, 4][..], InstructionOwner::Call), // call rel32
+            (&[0x66, 0x48, 0xe8, 1, 2, 3, 4], InstructionOwner::Call), // data16 rex.W call rel32
+            (&[0xff, 0x15, 1, 2, 3, 4], InstructionOwner::Call), // call [rip + disp32]
+            (&[0x41, 0xff, 0xd4], InstructionOwner::Call),     // call r12
+            (&[0xf2, 0xff, 0x25, 1, 2, 3, 4], InstructionOwner::Program), // bnd jmp [rip + disp32]
+            (&[0xff, 0x36], InstructionOwner::Program),        // push [rsi]
+            (&[0xc3], InstructionOwner::Return),
+            (&[0xf3, 0xc3], InstructionOwner::Return),
+            (&[0xc2, 8, 0], InstructionOwner::Return),
+            (&[0x48, 0x89, 0x07], InstructionOwner::Program),
+            (&[0x66], InstructionOwner::Program),
+            (&[], InstructionOwner::Program),
         ] {
             assert_eq!(flow(bytes), place, "{bytes:x?}");
         }

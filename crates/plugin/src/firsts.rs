@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use homenode_wire::monitor::{CALLS, Code, First};
+use homenode_wire::monitor::{CALLS, ExecutedCode, FirstStore};
 
 /// Stores that are kept at most.
 const MOST: usize = 1 << 22;
@@ -22,18 +22,18 @@ struct Kept {
     interval: u32,
     /// CPU and number of the code, by process, page and interval.
     stores: BTreeMap<(u16, u64, u32), (u32, u32)>,
-    codes: BTreeMap<Code, u32>,
+    codes: BTreeMap<ExecutedCode, u32>,
 }
 
 /// All first stores.
 #[derive(Debug)]
-pub struct Firsts {
+pub struct FirstStores {
     /// By physical page: the process and virtual page whose store to it is known, plus 1; 0: none.
     known: Box<[AtomicU64]>,
     kept: Mutex<Kept>,
 }
 
-impl Firsts {
+impl FirstStores {
     /// Of a guest with this many pages of memory.
     pub fn new(pages: u64) -> Self {
         Self { known: (0..pages).map(|_| AtomicU64::new(0)).collect(), kept: Mutex::default() }
@@ -44,7 +44,12 @@ impl Firsts {
     }
 
     /// A process stores to a page. `code` is asked if the store is a first one.
-    pub fn store(&self, (process, page, physical): (u16, u64, u64), cpu: usize, code: impl FnOnce() -> Code) {
+    pub fn store(
+        &self,
+        (process, page, physical): (u16, u64, u64),
+        cpu: usize,
+        code: impl FnOnce() -> ExecutedCode,
+    ) {
         let Some(known) = self.known.get(physical as usize) else { return };
         let seen = (u64::from(process) << PROCESS | page & ((1 << PROCESS) - 1)) + 1;
         if known.swap(seen, Ordering::Relaxed) == seen {
@@ -57,7 +62,7 @@ impl Firsts {
             return;
         }
         let next = codes.len();
-        let code = if next < CODES { code() } else { Code::default() };
+        let code = if next < CODES { code() } else { ExecutedCode::default() };
         let code = *codes.entry(code).or_insert(next as u32);
         stores.insert(key, (cpu as u32, code));
     }
@@ -77,16 +82,12 @@ impl Firsts {
     }
 
     /// What is known: the code by number, and the stores by process, page and interval.
-    pub fn found(&self) -> (Vec<Code>, Vec<First>) {
+    pub fn found(&self) -> (Vec<ExecutedCode>, Vec<FirstStore>) {
         let kept = self.kept();
-        let mut codes = vec![Code { at: 0, calls: [0; CALLS] }; kept.codes.len()];
+        let mut codes = vec![ExecutedCode { at: 0, calls: [0; CALLS] }; kept.codes.len()];
         kept.codes.iter().for_each(|(code, number)| codes[*number as usize] = *code);
-        let first = |(&(process, page, interval), &(cpu, code)): (&(u16, u64, u32), &(u32, u32))| First {
-            interval,
-            process,
-            page,
-            cpu,
-            code,
+        let first = |(&(process, page, interval), &(cpu, code)): (&(u16, u64, u32), &(u32, u32))| {
+            FirstStore { interval, process, page, cpu, code }
         };
         (codes, kept.stores.iter().map(first).collect())
     }
@@ -98,8 +99,8 @@ mod tests {
 
     #[test]
     fn the_first_store_of_an_interval_is_kept() {
-        let firsts = Firsts::new(8);
-        let code = |at| move || Code { at, calls: [0; CALLS] };
+        let firsts = FirstStores::new(8);
+        let code = |at| move || ExecutedCode { at, calls: [0; CALLS] };
         firsts.store((1, 100, 3), 0, code(10));
         firsts.store((1, 100, 3), 1, || panic!("the page is known"));
         firsts.store((1, 101, 4), 1, code(20));
@@ -109,7 +110,7 @@ mod tests {
         firsts.store((1, 100, 6), 1, code(20));
         firsts.store((2, 100, 3), 1, code(10));
         firsts.store((2, 100, 99), 1, || panic!("there is no such memory"));
-        let first = |interval, process, page, cpu, code| First { interval, process, page, cpu, code };
+        let first = |interval, process, page, cpu, code| FirstStore { interval, process, page, cpu, code };
         let (codes, stores) = firsts.found();
         assert_eq!(codes.iter().map(|c| c.at).collect::<Vec<_>>(), [10, 20]);
         let all =

@@ -31,14 +31,14 @@ const LARGEST: u64 = 1 << 16;
 
 /// What the check reads, at the place of a virtual line's last bits.
 #[derive(Debug)]
-pub struct Known {
+pub struct KnownLine {
     /// Virtual line and whether a store needs nobody.
     keys: [AtomicU64; MOST],
     /// Its place among the lines.
     places: [AtomicU32; MOST],
 }
 
-impl Known {
+impl KnownLine {
     /// The place of a virtual line (64 bytes, whatever the cache's line) if an access to it is
     /// answered here.
     #[inline(always)]
@@ -53,7 +53,7 @@ impl Known {
 /// What is there of one CPU.
 #[derive(Debug)]
 pub struct Front {
-    known: Box<Known>,
+    known: Box<KnownLine>,
     /// By place: the line and whether a store needs nobody.
     lines: Box<[AtomicU64]>,
     /// By place: the time of the last use.
@@ -87,7 +87,7 @@ impl Front {
         };
         let all = 0..sets as usize * ways;
         Self {
-            known: Box::new(Known {
+            known: Box::new(KnownLine {
                 keys: [const { AtomicU64::new(NOTHING) }; MOST],
                 places: [const { AtomicU32::new(0) }; MOST],
             }),
@@ -100,12 +100,12 @@ impl Front {
         }
     }
 
-    /// For [`Known::hit`].
-    pub const fn known(&self) -> &Known {
+    /// For [`KnownLine::hit`].
+    pub const fn known(&self) -> &KnownLine {
         &self.known
     }
 
-    /// Times of use, by the places that [`Known::hit`] tells.
+    /// Times of use, by the places that [`KnownLine::hit`] tells.
     pub fn used(&self) -> &[AtomicU64] {
         &self.used
     }
@@ -232,7 +232,7 @@ impl Front {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_cache::{Agent, Hierarchy, Outcome, Shape};
+    use homenode_cache::{AccessOutcome, Agent, CacheShape, Hierarchy};
     use homenode_model::{Bytes, CpuId, Topology};
 
     /// The machine with the most contradictions: several nodes, shared outer caches; with a small
@@ -257,8 +257,8 @@ mod tests {
 
     /// What two models say of the same accesses where it is more than a hit in the first level: one
     /// that hears of all, and one behind fronts; and how many of how many these answered.
-    fn both(machine: &Topology, alone: bool) -> ([Vec<(u64, Outcome)>; 2], u64) {
-        let shape = Shape::new(machine, &[0, 1, 8, 16].map(CpuId)).unwrap();
+    fn both(machine: &Topology, alone: bool) -> ([Vec<(u64, AccessOutcome)>; 2], u64) {
+        let shape = CacheShape::new(machine, &[0, 1, 8, 16].map(CpuId)).unwrap();
         let model = || Hierarchy::<u64>::new(&shape, 64).unwrap();
         let (mut all, mut some) = (model(), model());
         let (sets, ways) = (machine.caches[0].sets(), machine.caches[0].ways);
@@ -274,7 +274,7 @@ mod tests {
             // Another address, with other last bits from those on that tell places in a page apart.
             let virtual_line = (line.0 & 63) | (((line.0 >> 6).wrapping_mul(0x9e37_79b9) % (1 << 30)) << 6);
             let write = (r >> 60).is_multiple_of(4);
-            let more = |o: &Outcome| o.miss.is_some() || o.level > 0 || o.write_backs > 0;
+            let more = |o: &AccessOutcome| o.miss.is_some() || o.level > 0 || o.write_backs > 0;
             outcomes[0].extend(Some((i, all.access(agent, line, write).unwrap())).filter(|o| more(&o.1)));
             if let Some(place) = front.known().hit(virtual_line, write) {
                 front.used()[place as usize].store(i + 1, Ordering::Relaxed);
@@ -355,7 +355,7 @@ mod tests {
                 for line in front.lines.iter().map(|l| l.load(Ordering::Relaxed)).filter(|l| *l != NOTHING) {
                     let outcome = self.model.access(Agent(cpu as u32), Line(line >> 1), false).unwrap();
                     found[0] += 1;
-                    found[1] += u32::from(outcome != Outcome::FRONT);
+                    found[1] += u32::from(outcome != AccessOutcome::FRONT);
                 }
             }
             found
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn what_the_front_holds_the_model_has_however_late_it_hears() {
         let machine = machine(true);
-        let shape = Shape::new(&machine, &[0, 1, 8, 16].map(CpuId)).unwrap();
+        let shape = CacheShape::new(&machine, &[0, 1, 8, 16].map(CpuId)).unwrap();
         let sets = machine.caches[0].sets();
         let fronts = (0..4).map(|_| Front::new(sets, machine.caches[0].ways, true)).collect();
         let model = Hierarchy::<u64>::new(&shape, 64).unwrap();

@@ -12,16 +12,16 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use homenode_wire::monitor::Order;
+use homenode_wire::monitor::MonitorCommand;
 
 use crate::api::{Accessed, Api, Id, Info, LOADS_AND_STORES, NO_REGISTERS};
 use crate::config;
-use crate::cpu::{Behind, Cpu, Desk, Shared};
-use crate::decode::Place;
-use crate::firsts::Firsts;
-use crate::memory::Memory;
-use crate::monitor::{Accesses, Monitor, Reach};
-use crate::place::Places;
+use crate::cpu::{Backend, Desk, Shared, VirtualCpu};
+use crate::decode::InstructionOwner;
+use crate::firsts::FirstStores;
+use crate::memory::GuestMemory;
+use crate::monitor::{AccessesByCpu, Monitor, Reach};
+use crate::place::PhysicalMap;
 use crate::process::Processes;
 use crate::translate::PAGE_SHIFT;
 use crate::word::WRITE;
@@ -29,7 +29,7 @@ use crate::{control, decode, emulator, word};
 
 #[derive(Debug)]
 struct Slot {
-    own: UnsafeCell<Cpu>,
+    own: UnsafeCell<VirtualCpu>,
     shared: &'static Shared,
     /// CPUs with the same first-level cache.
     siblings: Vec<usize>,
@@ -44,10 +44,10 @@ struct Plugin {
     api: Api,
     cpus: Vec<Slot>,
     monitor: Mutex<Monitor>,
-    places: Places,
+    places: PhysicalMap,
     nodes: Vec<u64>,
     processes: RwLock<Processes>,
-    firsts: Firsts,
+    firsts: FirstStores,
     /// Accesses are reported: everything has been translated for that.
     watching: AtomicBool,
     counting: AtomicBool,
@@ -128,7 +128,7 @@ fn install(id: Id, version: c_int, cpus: usize, path: &str) -> Result<(), String
         places: monitor.places().clone(),
         nodes: config.machine.nodes.iter().map(|n| n.memory.0).collect(),
         processes: RwLock::new(Processes::new(config.kernel)),
-        firsts: Firsts::new(monitor.places().pages()),
+        firsts: FirstStores::new(monitor.places().pages()),
         line_shift: monitor.line_shift(),
         monitor: Mutex::new(monitor),
         watching: AtomicBool::new(false),
@@ -159,10 +159,10 @@ extern "C" fn on_reset(id: Id) {
 static ID: AtomicU64 = AtomicU64::new(0);
 
 /// What the launcher asks: whether all went well, at the end.
-fn act(order: Order) -> Result<(), String> {
+fn act(order: MonitorCommand) -> Result<(), String> {
     let plugin = PLUGIN.get().ok_or("not ready")?;
     let done = match order {
-        Order::End => plugin.end(),
+        MonitorCommand::End => plugin.end(),
     };
     let trouble = plugin.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
     done.and(trouble.map_or(Ok(()), Err))
@@ -175,7 +175,7 @@ impl Plugin {
 
     /// The program starts: everything is looked at from now on.
     fn start(&self) -> Result<(), String> {
-        let memory = Memory::find(&self.nodes);
+        let memory = GuestMemory::find(&self.nodes);
         self.processes.write().unwrap_or_else(PoisonError::into_inner).read_from(memory);
         if !self.watching.swap(true, Ordering::SeqCst) {
             // SAFETY: QEMU's function, on a thread of a CPU; `on_reset` is called once no CPU
@@ -216,7 +216,7 @@ impl Plugin {
     }
 
     /// All accesses so far. They are never set back: their CPUs count on meanwhile.
-    fn accesses(&self) -> Accesses {
+    fn accesses(&self) -> AccessesByCpu {
         let of = |slot: &Slot| slot.shared.accesses.iter().map(|a| a.load(Ordering::Relaxed)).collect();
         self.cpus.iter().map(of).collect()
     }
@@ -248,7 +248,7 @@ impl Plugin {
     }
 }
 
-impl Behind for Plugin {
+impl Backend for Plugin {
     #[inline(always)]
     fn line_shift(&self) -> u32 {
         self.line_shift
@@ -327,10 +327,10 @@ extern "C" fn on_translation(_: Id, block: *mut c_void) {
             if !kernel && decode::synchronises(bytes) {
                 (api.on_execution)(instruction, on_synchronisation, NO_REGISTERS, nothing);
             }
-            let place = if kernel { Place::Kernel } else { decode::flow(bytes) };
+            let place = if kernel { InstructionOwner::Kernel } else { decode::flow(bytes) };
             let accessed = on_access(api.version, place);
             // A call is known by where it returns to.
-            let told = if place == Place::Call { at + size as u64 } else { at };
+            let told = if place == InstructionOwner::Call { at + size as u64 } else { at };
             (api.on_access)(
                 instruction,
                 accessed,
@@ -379,16 +379,16 @@ extern "C" fn on_mark(_: u32, code: *mut c_void) {
 
 /// What is called at an access. Version 1 tells of 16 bytes as of two times 8, later ones as of 16;
 /// of more bytes always in pieces.
-const fn on_access(version: c_int, place: Place) -> Accessed {
+const fn on_access(version: c_int, place: InstructionOwner) -> Accessed {
     match (version, place) {
-        (1, Place::Kernel) => on_kernel_access::<8>,
-        (1, Place::Program) => on_user_access::<8>,
-        (1, Place::Call) => on_call::<8>,
-        (1, Place::Return) => on_return::<8>,
-        (_, Place::Kernel) => on_kernel_access::<16>,
-        (_, Place::Program) => on_user_access::<16>,
-        (_, Place::Call) => on_call::<16>,
-        (_, Place::Return) => on_return::<16>,
+        (1, InstructionOwner::Kernel) => on_kernel_access::<8>,
+        (1, InstructionOwner::Program) => on_user_access::<8>,
+        (1, InstructionOwner::Call) => on_call::<8>,
+        (1, InstructionOwner::Return) => on_return::<8>,
+        (_, InstructionOwner::Kernel) => on_kernel_access::<16>,
+        (_, InstructionOwner::Program) => on_user_access::<16>,
+        (_, InstructionOwner::Call) => on_call::<16>,
+        (_, InstructionOwner::Return) => on_return::<16>,
     }
 }
 

@@ -19,9 +19,9 @@ struct Block {
 
 /// The guest's memory.
 #[derive(Clone, Debug, Default)]
-pub struct Memory(Vec<Block>);
+pub struct GuestMemory(Vec<Block>);
 
-impl Memory {
+impl GuestMemory {
     /// Finds the memory of `nodes`, given by their sizes in bytes. Finds nothing where QEMU was
     /// started without such names.
     pub fn find(nodes: &[u64]) -> Self {
@@ -86,17 +86,17 @@ mod tests {
     fn nodes_are_found_by_their_names() {
         let maps = "7f00-7f10 rw-s 00000000 00:01 5 /memfd:homenode-node1 (deleted)\n\
                     1000-1010 rw-s 00000000 00:01 5 /memfd:homenode-node0 (deleted)\n";
-        let memory = Memory::among(maps, &[16, 16]);
+        let memory = GuestMemory::among(maps, &[16, 16]);
         let block = |offset, here| Block { offset, bytes: 16, here };
         assert_eq!(memory.0, [block(0, 0x1000), block(16, 0x7f00)]);
-        assert!(!Memory::among(maps, &[16, 32]).found(), "a part of it");
-        assert!(!Memory::among(maps, &[16, 16, 16]).found(), "one is missing");
+        assert!(!GuestMemory::among(maps, &[16, 32]).found(), "a part of it");
+        assert!(!GuestMemory::among(maps, &[16, 16, 16]).found(), "one is missing");
     }
 
     #[test]
     fn words_are_read_where_they_are() {
         let data = [1_u64, 0x1111_2222_3333_4444];
-        let memory = Memory(vec![Block { offset: 4096, bytes: 16, here: data.as_ptr() as usize }]);
+        let memory = GuestMemory(vec![Block { offset: 4096, bytes: 16, here: data.as_ptr() as usize }]);
         assert_eq!((memory.word(4096), memory.word(4104)), (Some(1), Some(data[1])));
         assert_eq!((memory.half(4104), memory.half(4108)), (Some(0x3333_4444), Some(0x1111_2222)));
         assert_eq!((memory.word(4112), memory.word(4095), memory.word(4100)), (None, None, None));

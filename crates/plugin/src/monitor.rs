@@ -1,19 +1,21 @@
 //! Caches, counts and modelled time, behind one lock.
 
-use homenode_cache::{Hierarchy, Line, Miss, Shape};
+use homenode_cache::{CacheShape, Hierarchy, Line, Miss};
 use homenode_model::{CpuId, LineNo, Ps, Topology};
 pub use homenode_wire::monitor::KERNEL;
-use homenode_wire::monitor::{Config, Counts, Cpu, Found, Misses, Page, Process, Share};
+use homenode_wire::monitor::{
+    AccessCounts, Config, Cpu, CpuShare, Misses, MonitorReport, PageAccesses, Process,
+};
 
-use crate::contention::{Contention, Traffic};
-use crate::count::{Counts as Table, Key, Row};
+use crate::contention::{Contention, LineTraffic};
+use crate::count::{PageCounts as Table, PageRow, RowKey};
 use crate::front::Front;
-use crate::pending::Access;
-use crate::place::Places;
+use crate::pending::PendingAccess;
+use crate::place::PhysicalMap;
 use crate::translate::PAGE_SHIFT;
 
 /// All accesses of each CPU by number of the process, since QEMU started.
-pub type Accesses = Vec<Vec<u64>>;
+pub type AccessesByCpu = Vec<Vec<u64>>;
 
 /// What a CPU's accesses met behind the front.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,18 +32,18 @@ struct Behind {
 #[derive(Debug)]
 pub struct Monitor {
     machine: Topology,
-    shape: Shape,
-    places: Places,
+    shape: CacheShape,
+    places: PhysicalMap,
     /// Time of the outer caches, summed from the second on, by level that answers.
     outer: Vec<Ps>,
     caches: Hierarchy<u64>,
     counts: Table,
     cpus: Vec<Behind>,
     /// What was moved in this interval.
-    traffic: Traffic,
+    traffic: LineTraffic,
     contention: Contention,
     /// Accesses before the beginning, and before this interval.
-    before: Accesses,
+    before: AccessesByCpu,
     before_interval: Vec<u64>,
     /// Accesses that do not fit the caches' model.
     lost: u64,
@@ -64,8 +66,8 @@ impl Monitor {
     pub fn new(config: &Config) -> Result<Self, String> {
         let machine = config.machine.clone();
         let all: Vec<CpuId> = (0..machine.cpus.len() as u32).map(CpuId).collect();
-        let shape = Shape::new(&machine, &all).map_err(|e| e.to_string())?;
-        let places = Places::of(&machine, config.addresses, config.disk);
+        let shape = CacheShape::new(&machine, &all).map_err(|e| e.to_string())?;
+        let places = PhysicalMap::of(&machine, config.addresses, config.disk);
         let mut outer = vec![Ps(0)];
         for cache in &machine.caches[1..] {
             outer.push(Ps(outer.last().map_or(0, |p| p.0) + cache.hit.ps().0));
@@ -74,7 +76,7 @@ impl Monitor {
             caches: caches(&shape, &machine)?,
             counts: Table::new(places.pages() as usize, machine.nodes.len()),
             cpus: vec![Behind::default(); machine.cpus.len()],
-            traffic: Traffic::new(&machine),
+            traffic: LineTraffic::new(&machine),
             contention: Contention::new(&machine),
             before: vec![Vec::new(); machine.cpus.len()],
             before_interval: vec![0; machine.cpus.len()],
@@ -87,7 +89,7 @@ impl Monitor {
     }
 
     /// Where things are in the guest's memory.
-    pub const fn places(&self) -> &Places {
+    pub const fn places(&self) -> &PhysicalMap {
         &self.places
     }
 
@@ -114,7 +116,7 @@ impl Monitor {
     }
 
     /// An access that the front does not answer.
-    pub fn access(&mut self, cpu: usize, access: Access) -> Reach {
+    pub fn access(&mut self, cpu: usize, access: PendingAccess) -> Reach {
         let agent = self.shape.agent_of()[cpu];
         if let Some(room) = access.room {
             self.caches.makes_room(agent, room);
@@ -158,7 +160,7 @@ impl Monitor {
     ///
     /// # Errors
     /// As [`Monitor::new`].
-    pub fn restart(&mut self, accesses: Accesses) -> Result<(), String> {
+    pub fn restart(&mut self, accesses: AccessesByCpu) -> Result<(), String> {
         self.caches = caches(&self.shape, &self.machine)?;
         self.counts.clear();
         self.cpus.fill(Behind::default());
@@ -171,12 +173,12 @@ impl Monitor {
     }
 
     /// A new interval begins.
-    pub fn next_interval(&mut self, accesses: &Accesses) {
+    pub fn next_interval(&mut self, accesses: &AccessesByCpu) {
         self.counts.next_interval();
         self.close_interval(accesses);
     }
 
-    fn close_interval(&mut self, accesses: &Accesses) {
+    fn close_interval(&mut self, accesses: &AccessesByCpu) {
         let access = self.machine.core.access.0;
         let mut times = Vec::new();
         for ((cpu, all), before) in self.cpus.iter_mut().zip(accesses).zip(&mut self.before_interval) {
@@ -190,7 +192,7 @@ impl Monitor {
 
     /// The result, without first stores. `lost` are accesses to places that are neither memory nor
     /// a device.
-    pub fn result(&mut self, processes: &[Process], accesses: &Accesses, lost: u64) -> Found {
+    pub fn result(&mut self, processes: &[Process], accesses: &AccessesByCpu, lost: u64) -> MonitorReport {
         self.close_interval(accesses);
         let cpus = self.cpus.iter().zip(accesses).enumerate().map(|(i, (cpu, all))| {
             let [cold, capacity, coherence, upgrade] = cpu.misses;
@@ -199,14 +201,14 @@ impl Monitor {
                 let at = usize::from(process);
                 let accesses = n - self.before[i].get(at).copied().unwrap_or_default();
                 let [local, remote] = cpu.memory.get(at).copied().unwrap_or_default();
-                (accesses > 0).then_some((process, Share { accesses, local, remote }))
+                (accesses > 0).then_some((process, CpuShare { accesses, local, remote }))
             });
             let misses = Misses { cold, capacity, coherence, upgrade };
             Cpu { misses, shares: shares.collect(), alone, time }
         });
         let cpus = cpus.collect();
         let places = self.places.clone();
-        let page = |(key, row): (&Key, &Row)| Page {
+        let page = |(key, row): (&RowKey, &PageRow)| PageAccesses {
             interval: key.interval,
             process: key.process,
             page: key.page,
@@ -216,21 +218,21 @@ impl Monitor {
             counts: row
                 .counts
                 .iter()
-                .map(|[loads, stores]| Counts { loads: *loads, stores: *stores })
+                .map(|[loads, stores]| AccessCounts { loads: *loads, stores: *stores })
                 .collect(),
         };
-        Found {
+        MonitorReport {
             processes: (1..).zip(processes.iter().cloned()).collect(),
             cpus,
             intervals: self.contention.intervals().to_vec(),
             pages: self.counts.rows().iter().map(page).collect(),
             lost: self.lost + lost,
-            ..Found::default()
+            ..MonitorReport::default()
         }
     }
 }
 
-fn caches(shape: &Shape, machine: &Topology) -> Result<Hierarchy<u64>, String> {
+fn caches(shape: &CacheShape, machine: &Topology) -> Result<Hierarchy<u64>, String> {
     let bytes: u64 = machine.nodes.iter().map(|n| n.memory.0).sum();
     let chunk = (homenode_cache::directory::CHUNK as u64) << (LineNo::SHIFT + shape.line_shift());
     let chunks = u32::try_from(bytes / chunk + 1).map_err(|_| "too much memory")?;
@@ -242,19 +244,19 @@ mod tests {
     use super::*;
     use crate::config::tests::two_nodes;
     use homenode_model::{NodeId, Way};
-    use homenode_wire::monitor::Interval;
+    use homenode_wire::monitor::ModelledInterval;
 
     fn monitor() -> Monitor {
         Monitor::new(&two_nodes()).unwrap()
     }
 
     /// An interval in which node 0's controller is busiest.
-    fn on_the_first(alone: u64, busy: u64) -> Interval {
-        Interval { alone: Ps(alone), busiest: Way::Controller(NodeId(0)), busy: Ps(busy) }
+    fn on_the_first(alone: u64, busy: u64) -> ModelledInterval {
+        ModelledInterval { alone: Ps(alone), busiest: Way::Controller(NodeId(0)), busy: Ps(busy) }
     }
 
-    fn at(offset: u64, write: bool, process: u16) -> Access {
-        Access { line: offset >> 6, write, page: 7, process, room: None }
+    fn at(offset: u64, write: bool, process: u16) -> PendingAccess {
+        PendingAccess { line: offset >> 6, write, page: 7, process, room: None }
     }
 
     #[test]
@@ -267,15 +269,15 @@ mod tests {
         m.access(0, at(1 << 20, true, KERNEL));
         let process = Process { id: 300, name: "a".into() };
         let found = m.result(std::slice::from_ref(&process), &vec![vec![75, 71], vec![70, 2]], 1);
-        let share = |accesses, local, remote| Share { accesses, local, remote };
-        let cpu = |cold, shares: &[(u16, Share)], alone, time| Cpu {
+        let share = |accesses, local, remote| CpuShare { accesses, local, remote };
+        let cpu = |cold, shares: &[(u16, CpuShare)], alone, time| Cpu {
             misses: Misses { cold, ..Misses::default() },
             shares: shares.iter().copied().collect(),
             alone: Ps(alone),
             time: Ps(time),
         };
-        let counts = |loads, stores| Counts { loads, stores };
-        let page = Page {
+        let counts = |loads, stores| AccessCounts { loads, stores };
+        let page = PageAccesses {
             interval: 0,
             process: 1,
             page: 7,
@@ -284,7 +286,7 @@ mod tests {
             visit: 0,
             counts: vec![counts(0, 1), counts(1, 0)],
         };
-        let want = Found {
+        let want = MonitorReport {
             processes: [(1, process)].into(),
             cpus: vec![
                 cpu(2, &[(0, share(5, 0, 1)), (1, share(1, 1, 0))], 30_000, 2_000_000),
@@ -293,7 +295,7 @@ mod tests {
             intervals: vec![on_the_first(30_000, 2_000_000)],
             pages: vec![page],
             lost: 1,
-            ..Found::default()
+            ..MonitorReport::default()
         };
         assert_eq!(found, want);
     }

@@ -12,7 +12,7 @@ const MOST: usize = 256;
 
 /// An access that the front did not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct PendingAccess {
     /// In the guest's memory, in lines.
     pub line: u64,
     /// A store.
@@ -56,7 +56,7 @@ impl Default for Pending {
 impl Pending {
     /// Adds one; by the CPU alone, and not when it is full. Says whether it is full now.
     #[inline]
-    pub fn add(&self, access: Access) -> bool {
+    pub fn add(&self, access: PendingAccess) -> bool {
         let at = self.added.load(Ordering::Relaxed);
         let Some([line, page, room]) = self.words.get(at) else { return true };
         line.store(access.line << 1 | u64::from(access.write), Ordering::Relaxed);
@@ -86,12 +86,12 @@ impl Pending {
     }
 
     /// Takes what was added since the last time; under the model's lock.
-    pub fn take(&self, mut each: impl FnMut(Access)) {
+    pub fn take(&self, mut each: impl FnMut(PendingAccess)) {
         let added = self.added.load(Ordering::Acquire);
         let taken = self.taken.load(Ordering::Relaxed);
         for [line, page, room] in self.words.get(taken..added).unwrap_or_default() {
             let (line, page) = (line.load(Ordering::Relaxed), page.load(Ordering::Relaxed));
-            each(Access {
+            each(PendingAccess {
                 line: line >> 1,
                 write: line & 1 != 0,
                 page: page & ((1 << PAGE_BITS) - 1),
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn each_access_is_taken_once_and_in_order() {
         let pending = Pending::default();
-        let access = |n: u64| Access {
+        let access = |n: u64| PendingAccess {
             line: n << 20,
             write: n.is_multiple_of(2),
             page: (1 << PAGE_BITS) - 1 - n,

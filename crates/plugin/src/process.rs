@@ -6,9 +6,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use homenode_wire::monitor::{Layout, Process};
+use homenode_wire::monitor::{KernelLayout, Process};
 
-use crate::memory::Memory;
+use crate::memory::GuestMemory;
 
 /// Processes that are told apart; further ones are one.
 pub const MOST: usize = 1024;
@@ -18,19 +18,19 @@ const NAME: usize = 16;
 /// The guest's processes, numbered from 1 in the order in which they were met.
 #[derive(Debug, Default)]
 pub struct Processes {
-    memory: Memory,
-    layout: Option<Layout>,
+    memory: GuestMemory,
+    layout: Option<KernelLayout>,
     met: Mutex<Vec<Process>>,
 }
 
 impl Processes {
     /// Of a kernel that keeps things so.
-    pub fn new(layout: Option<Layout>) -> Self {
+    pub fn new(layout: Option<KernelLayout>) -> Self {
         Self { layout, ..Self::default() }
     }
 
     /// The guest's memory is mapped now.
-    pub fn read_from(&mut self, memory: Memory) {
+    pub fn read_from(&mut self, memory: GuestMemory) {
         self.memory = memory;
     }
 
@@ -93,11 +93,11 @@ mod tests {
     #[test]
     fn a_process_is_read_from_the_kernels_memory() {
         let words = guest();
-        let layout = Layout { areas: 0x100, current: 0x40, direct: 0x80, process: 0x14, name: 0x19 };
+        let layout = KernelLayout { areas: 0x100, current: 0x40, direct: 0x80, process: 0x14, name: 0x19 };
         let mut processes = Processes::new(Some(layout));
         assert_eq!(processes.on(1, Some), 1, "no memory yet");
         assert_eq!(processes.met(), [Process::default()]);
-        processes.read_from(Memory::at(&words));
+        processes.read_from(GuestMemory::at(&words));
         assert_eq!((processes.on(1, Some), processes.on(1, Some)), (2, 2));
         assert_eq!(processes.met()[1], Process { id: 77, name: "abc".into() });
         assert_eq!(processes.on(0, Some), 1, "an area that is nowhere");

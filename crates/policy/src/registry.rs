@@ -580,10 +580,14 @@ impl<'a> Values<'a> {
 }
 
 /// Why a spec is invalid.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
     /// There is no policy of this name; [`POLICIES`] has the candidates.
+    #[error(
+        "there is no policy `{name}`{}",
+        candidates(*nearest, "policies", POLICIES.iter().map(|p| p.name))
+    )]
     UnknownPolicy {
         /// As typed.
         name: String,
@@ -591,6 +595,11 @@ pub enum SpecError {
         nearest: Option<&'static str>,
     },
     /// The policy has no such option.
+    #[error(
+        "policy `{}` has no option `{option}`{}",
+        policy.name,
+        candidates(*nearest, "options", policy.options.iter().map(|o| o.name))
+    )]
     UnknownOption {
         /// The policy, with the options it has.
         policy: &'static PolicySpec,
@@ -600,6 +609,7 @@ pub enum SpecError {
         nearest: Option<&'static str>,
     },
     /// The option's value makes no sense.
+    #[error("policy `{policy}`: `{option}={value}` should be {wants}")]
     BadValue {
         /// The policy.
         policy: &'static str,
@@ -611,11 +621,16 @@ pub enum SpecError {
         wants: String,
     },
     /// The policy puts pages on the homes of a plan, and there is no plan.
+    #[error(
+        "policy `{policy}` needs homes worked out beforehand, and there are none here: 'homenode compare' works \
+         them out from the recording itself"
+    )]
     NeedsPlan {
         /// The policy.
         policy: &'static str,
     },
     /// An option is given twice.
+    #[error("policy `{policy}`: option `{option}` is given twice")]
     Twice {
         /// The policy.
         policy: &'static str,
@@ -623,34 +638,6 @@ pub enum SpecError {
         option: &'static str,
     },
 }
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownPolicy { name, nearest } => {
-                write!(f, "there is no policy `{name}`")?;
-                candidates(f, *nearest, "policies", POLICIES.iter().map(|p| p.name))
-            }
-            Self::UnknownOption { policy, option, nearest } => {
-                write!(f, "policy `{}` has no option `{option}`", policy.name)?;
-                candidates(f, *nearest, "options", policy.options.iter().map(|o| o.name))
-            }
-            Self::BadValue { policy, option, value, wants } => {
-                write!(f, "policy `{policy}`: `{option}={value}` should be {wants}")
-            }
-            Self::NeedsPlan { policy } => write!(
-                f,
-                "policy `{policy}` needs homes worked out beforehand, and there are none here: 'homenode compare' works \
-                 them out from the recording itself"
-            ),
-            Self::Twice { policy, option } => {
-                write!(f, "policy `{policy}`: option `{option}` is given twice")
-            }
-        }
-    }
-}
-
-impl core::error::Error for SpecError {}
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,8 @@
 //! How names and times in a policy's spec are spelt, and suggestions for misspelt names.
 
-use alloc::vec;
+use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
+use alloc::{format, vec};
 
 use homenode_model::Ns;
 
@@ -55,20 +55,17 @@ pub(crate) fn time(text: &str) -> Option<Ns> {
     (1_000..=1_000_000_000_000).contains(&ns).then_some(Ns(ns))
 }
 
-/// Writes the nearest name as a suggestion, then all known names.
+/// The end of a sentence: the nearest name as a suggestion, then all known names.
 pub(crate) fn candidates(
-    f: &mut fmt::Formatter<'_>,
     nearest: Option<&str>,
     what: &str,
     known: impl Iterator<Item = &'static str>,
-) -> fmt::Result {
-    if let Some(nearest) = nearest {
-        write!(f, "; did you mean `{nearest}`?")?;
-    }
+) -> String {
+    let meant = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
     let known: Vec<&str> = known.collect();
     match known.is_empty() {
-        true => write!(f, " (it has no {what})"),
-        false => write!(f, " ({what}: {})", known.join(", ")),
+        true => format!("{meant} (it has no {what})"),
+        false => format!("{meant} ({what}: {})", known.join(", ")),
     }
 }
 

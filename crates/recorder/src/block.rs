@@ -13,7 +13,7 @@ use crate::recorder::Recorder;
 /// empty table is all zeros, because line 0 holds no data of any program.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Block {
+pub struct FastPath {
     /// Table of used lines.
     pub used: *mut u64,
     /// Table of written lines: at each place 0, or the entry of `used`.
@@ -34,7 +34,7 @@ pub struct Block {
 
 /// log2 of the bytes of a line.
 pub const LINE_SHIFT: u32 = homenode_model::LineNo::SHIFT;
-const _: () = assert!(size_of::<Block>() == 64);
+const _: () = assert!(size_of::<FastPath>() == 64);
 
 /// The filter of threads without a recorder. It is empty, so every access takes the slow path,
 /// which makes the recorder or returns at once.
@@ -52,7 +52,7 @@ static UNRECORDED: [[AtomicU64; UNRECORDED_LINES]; UNRECORDED_FILTERS] =
 /// Threads that were given such a filter.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 
-impl Block {
+impl FastPath {
     /// The block of a thread that is not recorded.
     pub const fn idle() -> Self {
         Self {

@@ -44,12 +44,12 @@ pub fn lines() -> u64 {
 
 /// A thread in a barrier interval, in the form of the table's entries.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Who {
+pub struct IntervalThread {
     thread: u64,
     interval: u64,
 }
 
-impl Who {
+impl IntervalThread {
     /// Thread number `index` in this interval.
     pub const fn new(index: u32, interval: u64) -> Self {
         let hash = interval.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43;
@@ -67,7 +67,7 @@ impl Who {
 /// has used it in this interval or nobody writes it. Returns whether this is the usual case; if
 /// not, nothing is noted, and [`look`] decides.
 #[inline(always)]
-pub fn usual(line: u64, write: bool, who: Who) -> bool {
+pub fn usual(line: u64, write: bool, who: IntervalThread) -> bool {
     let (word, bit) = class(line);
     let entry = &RECENT_USE[line as usize % RECENT];
     let (key, old) = (who.key(line), entry.load(Ordering::Relaxed));
@@ -100,7 +100,7 @@ const fn noted(entry: u64, write: bool, me: u64) -> Option<u64> {
 }
 
 /// Notes an access and returns what to do with the line.
-pub fn look(line: u64, write: bool, who: Who) -> Bypass {
+pub fn look(line: u64, write: bool, who: IntervalThread) -> Bypass {
     if known(line) {
         return Bypass::Yes;
     }
@@ -172,31 +172,31 @@ mod tests {
 
     #[test]
     fn two_writers_of_a_line_in_one_interval_are_found() {
-        assert_eq!(look(1000, true, Who::new(0, 7)), Bypass::No);
-        assert_eq!(look(1000, true, Who::new(0, 7)), Bypass::No);
-        assert_eq!(look(1000, true, Who::new(1, 7)), Bypass::New);
-        assert_eq!(look(1000, false, Who::new(0, 8)), Bypass::Yes);
+        assert_eq!(look(1000, true, IntervalThread::new(0, 7)), Bypass::No);
+        assert_eq!(look(1000, true, IntervalThread::new(0, 7)), Bypass::No);
+        assert_eq!(look(1000, true, IntervalThread::new(1, 7)), Bypass::New);
+        assert_eq!(look(1000, false, IntervalThread::new(0, 8)), Bypass::Yes);
     }
 
     #[test]
     fn a_reader_beside_a_writer_is_found_either_way_round() {
-        assert_eq!(look(2000, true, Who::new(0, 7)), Bypass::No);
-        assert_eq!(look(2000, false, Who::new(1, 7)), Bypass::New);
-        assert_eq!(look(2001, false, Who::new(0, 7)), Bypass::No);
-        assert_eq!(look(2001, false, Who::new(1, 7)), Bypass::No);
-        assert_eq!(look(2001, true, Who::new(0, 7)), Bypass::New);
+        assert_eq!(look(2000, true, IntervalThread::new(0, 7)), Bypass::No);
+        assert_eq!(look(2000, false, IntervalThread::new(1, 7)), Bypass::New);
+        assert_eq!(look(2001, false, IntervalThread::new(0, 7)), Bypass::No);
+        assert_eq!(look(2001, false, IntervalThread::new(1, 7)), Bypass::No);
+        assert_eq!(look(2001, true, IntervalThread::new(0, 7)), Bypass::New);
     }
 
     #[test]
     fn a_barrier_between_them_makes_it_true_sharing() {
-        assert_eq!(look(3000, true, Who::new(0, 7)), Bypass::No);
-        assert_eq!(look(3000, true, Who::new(1, 8)), Bypass::No);
-        assert_eq!(look(3000, false, Who::new(1, 8)), Bypass::No);
+        assert_eq!(look(3000, true, IntervalThread::new(0, 7)), Bypass::No);
+        assert_eq!(look(3000, true, IntervalThread::new(1, 8)), Bypass::No);
+        assert_eq!(look(3000, false, IntervalThread::new(1, 8)), Bypass::No);
     }
 
     #[test]
     fn the_usual_case_is_noted_as_the_others_are() {
-        let [one, two] = [0, 1].map(|index| Who::new(index, 7));
+        let [one, two] = [0, 1].map(|index| IntervalThread::new(index, 7));
         assert!(usual(4000, true, one) && usual(4000, false, one));
         assert!(!usual(4000, false, two), "another thread has written it");
         assert_eq!(look(4000, false, two), Bypass::New);

@@ -26,7 +26,7 @@ pub enum Whose {
 
 /// A message of the program to the plug-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum ProgramMessage {
     /// Records the calling thread from here on.
     Start {
         /// As in [`Mark::ThreadStart`].
@@ -74,7 +74,7 @@ const CONSTANT: u64 = 6;
 /// Marks a mark, with the mark's code in the low byte and the number of its words above.
 const MARK: u64 = 1 << 32;
 
-impl Message {
+impl ProgramMessage {
     /// The call's arguments.
     pub fn words(&self) -> [u64; 1 + WORDS] {
         match *self {
@@ -140,23 +140,23 @@ mod tests {
     #[test]
     fn messages_survive_the_way() {
         for message in [
-            Message::Start { id: 3, stack_low: 4, stack_high: 5 },
-            Message::End,
-            Message::Stop,
-            Message::Synchronise { interval: 9 },
-            Message::Code { low: 1, high: 2, whose: Whose::Program },
-            Message::Constant { low: 3, high: 4 },
-            Message::Mark(Mark::Flush {}),
-            Message::Mark(Mark::Alloc { address: 1, bytes: 2, site: 3, caller: 4, order: 5 }),
+            ProgramMessage::Start { id: 3, stack_low: 4, stack_high: 5 },
+            ProgramMessage::End,
+            ProgramMessage::Stop,
+            ProgramMessage::Synchronise { interval: 9 },
+            ProgramMessage::Code { low: 1, high: 2, whose: Whose::Program },
+            ProgramMessage::Constant { low: 3, high: 4 },
+            ProgramMessage::Mark(Mark::Flush {}),
+            ProgramMessage::Mark(Mark::Alloc { address: 1, bytes: 2, site: 3, caller: 4, order: 5 }),
         ] {
-            assert_eq!(Message::of(message.words()), Some(message));
+            assert_eq!(ProgramMessage::of(message.words()), Some(message));
         }
     }
 
     #[test]
     fn nonsense_is_nothing() {
         for first in [0, 7, MARK | 250, MARK | 9 << 8 | 9, u64::MAX] {
-            assert_eq!(Message::of([first, 0, 0, 0, 0, 0]), None, "{first:#x}");
+            assert_eq!(ProgramMessage::of([first, 0, 0, 0, 0, 0]), None, "{first:#x}");
         }
     }
 

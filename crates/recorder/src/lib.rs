@@ -27,5 +27,5 @@ pub mod process;
 pub mod recorder;
 pub mod state;
 
-pub use block::Block;
+pub use block::FastPath;
 pub use recorder::Recorder;

@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use homenode_log::encode::{
     MARK_TAG, MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words,
 };
-use homenode_log::file::{Framer, Header};
+use homenode_log::file::{Framer, LogHeader};
 use homenode_log::mark::BYPASS_CAP;
 use homenode_log::{Mark, VERSION};
 
-use crate::block::{Block, LINE_SHIFT};
-use crate::bypass::{self, Bypass, Who};
+use crate::block::{FastPath, LINE_SHIFT};
+use crate::bypass::{self, Bypass, IntervalThread};
 use crate::{io, memory, process, state};
 
 /// A thread's recorder, made at the thread's first event. Its large memory is freed when the thread
 /// ends. The rest and the filter stay for ever, because another thread may be looking at them.
 pub struct Recorder {
-    block: *mut Block,
+    block: *mut FastPath,
     /// The filter: two tables of `lines` entries, the lines used and the lines written.
     used_lines: *mut u64,
     written_lines: *mut u64,
@@ -48,7 +48,7 @@ pub struct Recorder {
     /// Number of the barrier interval; equal in all threads of a team between two barriers.
     interval: u64,
     /// This thread in this interval.
-    who: Who,
+    who: IntervalThread,
     shared: bool,
     /// Words up to which a usual access may be appended directly: [`OPEN`]. 0 if accesses need more
     /// than the filter (there are other threads, or no filter), and while the recorder is at work.
@@ -70,7 +70,7 @@ pub struct Recorder {
 impl Recorder {
     /// Makes the recorder of the thread with this block, and its log. The recorder lives for ever.
     /// `None`: the recording has been switched off.
-    pub fn start(block: *mut Block) -> Option<*mut Self> {
+    pub fn start(block: *mut FastPath) -> Option<*mut Self> {
         let lines = state::filter_lines().max(1) as usize;
         let (filter, buffer): (*mut u64, *mut u64) =
             (memory::map(2 * lines * 8).cast(), memory::map(BUFFER_WORDS * 8).cast());
@@ -98,7 +98,7 @@ impl Recorder {
             last_flush: process::seconds(),
             emptied_at: 0,
             interval: 0,
-            who: Who::default(),
+            who: IntervalThread::default(),
             shared: false,
             room: if state::filter_lines() > 0 { OPEN } else { 0 },
             special: true,
@@ -114,7 +114,7 @@ impl Recorder {
         // atomics and its filter.
         unsafe {
             (*thread).index = index;
-            (*thread).who = Who::new(index, 0);
+            (*thread).who = IntervalThread::new(index, 0);
             (*thread).fd = open_log(index);
             if (*thread).fd < 0 {
                 state::switch_off("stopped: cannot create a thread's log");
@@ -345,7 +345,7 @@ impl Recorder {
         self.empty();
         self.look_around();
         self.interval = interval;
-        self.who = Who::new(self.index, interval);
+        self.who = IntervalThread::new(self.index, interval);
         let lines = bypass::lines();
         if lines != self.told_lines {
             self.told_lines = lines;
@@ -562,7 +562,7 @@ fn open_log(index: u32) -> i32 {
     let Ok(name) = CString::new(format!("threads/{index:05}.hnlog")) else { return -1 };
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND;
     let fd = state::high(io::open_at(state::dir(), &name, flags));
-    let header = Header { version: VERSION, filter_lines: state::filter_lines(), line_shift: LINE_SHIFT };
+    let header = LogHeader { version: VERSION, filter_lines: state::filter_lines(), line_shift: LINE_SHIFT };
     if fd < 0 || io::write_all(fd, &header.bytes()).is_err() {
         return -1;
     }

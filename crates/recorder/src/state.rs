@@ -82,7 +82,7 @@ pub fn dir() -> i32 {
 
 /// Where and how to record.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RecorderOptions {
     /// The recording's directory.
     pub directory: PathBuf,
     /// Lines of the filter: 0 or a power of two up to 1048576.
@@ -98,14 +98,14 @@ pub struct Options {
 ///
 /// # Errors
 /// The reason; the recorder is then off for good.
-pub fn open(options: &Options) -> Result<(), String> {
+pub fn open(options: &RecorderOptions) -> Result<(), String> {
     let opened = prepare(options);
     PROCESS.store(process::id(), Ordering::Relaxed);
     STATE.store(if opened.is_ok() { RECORDING } else { OFF }, Ordering::Release);
     opened
 }
 
-fn prepare(options: &Options) -> Result<(), String> {
+fn prepare(options: &RecorderOptions) -> Result<(), String> {
     let lines = options.filter_lines;
     if lines != 0 && !(lines.is_power_of_two() && lines <= 1 << 20) {
         return Err("the filter's lines must be 0 or a power of two up to 1048576".into());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use homenode_dataset::{Basis, Count, Tally};
+use homenode_dataset::{Basis, Count, SeenCount};
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 /// How often something was accessed or seen: a sum of tallies with the weakest of their bases.
@@ -17,14 +17,14 @@ impl Amount {
     /// Nothing, of a source whose answers are worth `basis`.
     pub const fn nothing(basis: Option<Basis>) -> Self {
         let count = match basis {
-            Some(basis) => Tally::new(0, basis).count(),
+            Some(basis) => SeenCount::new(0, basis).count(),
             None => None,
         };
         Self { seen: 0, count, basis }
     }
 
     /// Adds a row's tally.
-    pub fn add(&mut self, tally: Tally) {
+    pub fn add(&mut self, tally: SeenCount) {
         self.seen = self.seen.saturating_add(tally.seen());
         self.count = match (self.count, tally.count()) {
             (Some(a), Some(b)) => Some(a.plus(b)),
@@ -169,7 +169,7 @@ mod tests {
 
     fn of(tallies: &[(u64, Basis)]) -> Amount {
         let mut amount = Amount::default();
-        tallies.iter().for_each(|(seen, basis)| amount.add(Tally::new(*seen, *basis)));
+        tallies.iter().for_each(|(seen, basis)| amount.add(SeenCount::new(*seen, *basis)));
         amount
     }
 

@@ -10,7 +10,7 @@
 use homenode_dataset::tables::Object;
 use homenode_model::{NodeId, Ps};
 
-use crate::machine::Machine;
+use crate::machine::MachineSummary;
 
 /// Most numbers that are kept: blocks times nodes.
 const MOST_NUMBERS: u64 = 1 << 24;
@@ -83,7 +83,7 @@ impl Blocks {
     }
 
     /// Latency that the best static home of each block would save.
-    pub fn avoidable(&self, machine: &Machine) -> Ps {
+    pub fn avoidable(&self, machine: &MachineSummary) -> Ps {
         let used = self.blocks.iter().filter(|b| !b.by.is_empty());
         used.filter_map(|b| Some(b.time - machine.best(&b.by)?)).sum()
     }

@@ -26,7 +26,7 @@ impl std::error::Error for NotCompared {}
 
 /// A column of numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Column {
+pub struct NumberColumn {
     /// Its key.
     pub key: String,
     /// Its heading.
@@ -40,7 +40,7 @@ pub struct Column {
 pub struct Compared {
     /// Its schema.
     pub schema: String,
-    columns: Vec<Column>,
+    columns: Vec<NumberColumn>,
     rows: Vec<Row>,
     /// Whether a row lacks a number, each with the reason.
     pub missing: Vec<String>,
@@ -55,7 +55,7 @@ struct Row {
 
 /// One number before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Pair {
+pub struct BeforeAfter {
     /// Before.
     pub before: Option<f64>,
     /// After.
@@ -72,14 +72,14 @@ pub struct RowDiff {
     /// Whether both results have it.
     pub in_both: bool,
     /// One a column.
-    pub numbers: Vec<Pair>,
+    pub numbers: Vec<BeforeAfter>,
 }
 
 /// Two results, row by row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedDiff {
     /// The columns that both have.
-    pub columns: Vec<Column>,
+    pub columns: Vec<NumberColumn>,
     /// In the order of the first result; what the second has alone comes last.
     pub rows: Vec<RowDiff>,
 }
@@ -108,20 +108,20 @@ impl Compared {
         let text = |v: &Value, key: &str| v.get(key).and_then(Value::as_str).map(clean);
         let column = |v: &Value| {
             let key = text(v, "key").filter(|k| COLUMNS.contains(&k.as_str()))?;
-            Some(Column {
+            Some(NumberColumn {
                 title: text(v, "title").unwrap_or_else(|| key.clone()),
                 unit: text(v, "unit"),
                 key,
             })
         };
-        let mut columns: Vec<Column> = Vec::new();
+        let mut columns: Vec<NumberColumn> = Vec::new();
         for column in all("columns").iter().filter_map(column) {
             if columns.iter().all(|c| c.key != column.key) {
                 columns.push(column);
             }
         }
         let row = |v: &Value| {
-            let number = |c: &Column| v.get(&c.key).and_then(Value::as_f64);
+            let number = |c: &NumberColumn| v.get(&c.key).and_then(Value::as_f64);
             Some(Row {
                 machine: text(v, "machine"),
                 scheme: text(v, "scheme")?,
@@ -144,9 +144,9 @@ impl Compared {
 
     /// What changed from this one to `after`.
     pub fn diff(&self, after: &Self) -> ComparedDiff {
-        let columns: Vec<&Column> =
+        let columns: Vec<&NumberColumn> =
             self.columns.iter().filter(|c| after.columns.iter().any(|d| d.key == c.key)).collect();
-        let number = |table: &Self, row: Option<&Row>, column: &Column| {
+        let number = |table: &Self, row: Option<&Row>, column: &NumberColumn| {
             let at = table.columns.iter().position(|c| c.key == column.key)?;
             row?.numbers.get(at).copied().flatten()
         };
@@ -154,7 +154,10 @@ impl Compared {
         let mut rows = Vec::new();
         let mut add = |before: Option<&Row>, then: Option<&Row>| {
             let Some(any) = before.or(then) else { return };
-            let pair = |c: &&Column| Pair { before: number(self, before, c), after: number(after, then, c) };
+            let pair = |c: &&NumberColumn| BeforeAfter {
+                before: number(self, before, c),
+                after: number(after, then, c),
+            };
             rows.push(RowDiff {
                 machine: any.machine.clone(),
                 scheme: any.scheme.clone(),

@@ -10,7 +10,7 @@ use crate::amount::{Amount, Share, Unit};
 pub use crate::matching::Matched;
 use crate::matching::pairs;
 use crate::objects::{NodePages, ObjectReport};
-use crate::report::Report;
+use crate::report::RecordingReport;
 use crate::serial;
 use crate::summary::Summary;
 
@@ -87,7 +87,7 @@ impl Side {
 
 /// After less before. A number that cannot be subtracted is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct Delta {
     /// Accesses. None where a side is presence.
     pub accesses: Option<i64>,
     /// Remote accesses. None where a side is presence.
@@ -110,7 +110,7 @@ fn both<T>(after: Option<T>, before: Option<T>, number: impl Fn(T) -> u64) -> Op
     Some(less(number(after?), number(before?)))
 }
 
-impl Change {
+impl Delta {
     fn of(before: &Side, after: &Side) -> Self {
         let count = |side: &Side| side.accesses.count().map(|c| c.parts().0);
         let counted = count(before).is_some() && count(after).is_some();
@@ -126,7 +126,7 @@ impl Change {
     }
 }
 
-impl Change {
+impl Delta {
     /// Whether no number changed.
     fn is_zero(&self) -> bool {
         let Self { accesses, remote, remote_per_million, memory_time_ps, pages_moved } = *self;
@@ -150,7 +150,7 @@ pub struct ObjectDiff {
     /// After; none where that recording lacks it.
     pub after: Option<Side>,
     /// After less before. An object that a recording lacks has no accesses there.
-    pub change: Change,
+    pub change: Delta,
 }
 
 impl ObjectDiff {
@@ -206,7 +206,7 @@ pub struct Diff {
     /// What makes numbers of the two incomparable.
     pub unlike: Vec<Unlike>,
     /// Both recordings as one object each.
-    pub total: Change,
+    pub total: Delta,
     /// Pages that moved before.
     pub pages_moved_before: u64,
     /// Pages that moved after.
@@ -220,10 +220,10 @@ pub struct Diff {
 
 impl Diff {
     /// Compares two reports.
-    pub fn of(before: &Report, after: &Report) -> Self {
+    pub fn of(before: &RecordingReport, after: &RecordingReport) -> Self {
         let unlike = unlike(&before.summary, &after.summary);
         let clocks = !unlike.contains(&Unlike::Clock);
-        let settle = |mut change: Change| {
+        let settle = |mut change: Delta| {
             change.memory_time_ps = change.memory_time_ps.filter(|_| clocks);
             change
         };
@@ -233,7 +233,7 @@ impl Diff {
             let any = a.or(b)?;
             let (before_side, after_side) = (b.map(Side::of), a.map(Side::of));
             let nothing = |summary: &Summary| Side::none(summary.accesses.basis());
-            let change = Change::of(
+            let change = Delta::of(
                 before_side.as_ref().unwrap_or(&nothing(&before.summary)),
                 after_side.as_ref().unwrap_or(&nothing(&after.summary)),
             );
@@ -253,7 +253,7 @@ impl Diff {
         let median = |s: &Summary| s.iterations.map(|i| i.median_ns).filter(|_| clocks);
         Self {
             whole: before.summary.whole && after.summary.whole,
-            total: settle(Change::of(&all_before, &all_after)),
+            total: settle(Delta::of(&all_before, &all_after)),
             pages_moved_before: all_before.pages_moved,
             pages_moved_after: all_after.pages_moved,
             iteration_ns: both(median(&after.summary), median(&before.summary), |t: Ns| t.0),
@@ -266,7 +266,7 @@ impl Diff {
 }
 
 /// The whole recording as if it were one object.
-fn whole(report: &Report) -> Side {
+fn whole(report: &RecordingReport) -> Side {
     let s = &report.summary;
     Side {
         accesses: s.accesses,

@@ -6,7 +6,7 @@
 //!
 //! | answer | module |
 //! |---|---|
-//! | the whole recording, its objects, its moves | [`Report`] |
+//! | the whole recording, its objects, its moves | [`RecordingReport`] |
 //! | what it is, whether it is whole, what is remote | [`summary`] |
 //! | one object | [`objects`] |
 //! | what moved and whether it paid | [`moves`] |
@@ -16,7 +16,7 @@
 //!
 //! # What is read
 //!
-//! [`Report::of`] reads every table once, row by row. Memory grows with objects, nodes and
+//! [`RecordingReport::of`] reads every table once, row by row. Memory grows with objects, nodes and
 //! intervals, and with a bounded number of blocks ([`blocks`]), not with rows. [`map::Map::of`]
 //! reads `residency` once more; where that table is empty, `accesses`.
 //!
@@ -49,4 +49,4 @@ pub mod touch;
 pub use amount::{Amount, Share, Unit};
 pub use diff::Diff;
 pub use map::Map;
-pub use report::{MOST_MOVED, Moved, Report};
+pub use report::{MOST_MOVED, Moved, RecordingReport};

@@ -11,7 +11,7 @@ const MOST_CANDIDATES: usize = 64;
 
 /// The machine.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
+pub struct MachineSummary {
     /// Numbers of its nodes, ascending.
     pub nodes: Vec<NodeId>,
     /// Nodes that have memory, ascending. A node whose memory is not known has some.
@@ -21,7 +21,7 @@ pub struct Machine {
     width: usize,
 }
 
-impl Machine {
+impl MachineSummary {
     /// Reads nodes and links.
     pub fn of(set: &Dataset) -> Self {
         let mut machine = Self::default();

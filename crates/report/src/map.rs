@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use homenode_dataset::Dataset;
-use homenode_dataset::tables::{Access, IntervalNo, Migration, MoveOutcome, Residency};
+use homenode_dataset::tables::{Access, IntervalNo, Migration, MigrationOutcome, Residency};
 use homenode_model::{NodeId, Ns, ObjectId};
 use serde::Serialize;
 
 use crate::objects::ObjectReport;
-use crate::report::Report;
+use crate::report::RecordingReport;
 use crate::serial;
 use crate::time::Timeline;
 
@@ -21,7 +21,7 @@ const MOST_CELLS: usize = 1 << 20;
 
 /// How large a map may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct MapSize {
     /// Most columns.
     pub width: usize,
     /// Most bands of all objects together.
@@ -31,7 +31,7 @@ pub struct Size {
 /// What a map was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum MapSource {
     /// The table `residency`: all pages.
     Residency,
     /// The table `accesses`: the homes of pages that were accessed.
@@ -40,7 +40,7 @@ pub enum Source {
 
 /// Intervals that share a column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Column {
+pub struct MapColumn {
     /// The first of them.
     #[serde(serialize_with = "serial::number")]
     pub interval: IntervalNo,
@@ -61,7 +61,7 @@ pub struct Column {
 
 /// A band of pages in a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Cell {
+pub struct MapCell {
     /// The node that was home to most pages; none where no page lived.
     #[serde(serialize_with = "serial::number_or_null")]
     pub home: Option<NodeId>,
@@ -73,7 +73,7 @@ pub struct Cell {
     pub ping_pongs: u64,
 }
 
-impl Cell {
+impl MapCell {
     /// Whether no node was home to three quarters of the pages.
     pub const fn is_mixed(&self) -> bool {
         self.home.is_some() && self.percent < 75
@@ -88,7 +88,7 @@ pub struct Band {
     /// How many.
     pub pages: u64,
     /// One a column.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<MapCell>,
 }
 
 /// An object's bands.
@@ -111,11 +111,11 @@ pub struct MapObject {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Map {
     /// What it was made from.
-    pub source: Source,
+    pub source: MapSource,
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Columns, in the order of time.
-    pub columns: Vec<Column>,
+    pub columns: Vec<MapColumn>,
     /// Nodes that are home to anything in the picture, ascending.
     #[serde(serialize_with = "serial::numbers")]
     pub homes: Vec<NodeId>,
@@ -200,7 +200,7 @@ impl Binning {
 
 impl Map {
     /// Draws a data set. `report` is the report of the same data set.
-    pub fn of(set: &Dataset, report: &Report, size: Size) -> Self {
+    pub fn of(set: &Dataset, report: &RecordingReport, size: MapSize) -> Self {
         let timeline = Timeline::of(set);
         let intervals = timeline.intervals().len().max(1);
         let height = size.height.clamp(1, 1 << 10);
@@ -209,14 +209,14 @@ impl Map {
         let (mut rows, left_out) = choose(report, height);
         let numbers: BTreeMap<Option<ObjectId>, usize> =
             rows.iter().enumerate().map(|(i, r)| (r.object.object, i)).collect();
-        let mut source = Source::Residency;
+        let mut source = MapSource::Residency;
         if !residency(set, &timeline, &binning, &numbers, &mut rows) {
-            source = Source::Accesses;
+            source = MapSource::Accesses;
             accesses(set, &timeline, &binning, &numbers, &mut rows);
         }
         for m in set.rows::<Migration>() {
             let Some(row) = numbers.get(&m.object).and_then(|i| rows.get_mut(*i)) else { continue };
-            if m.outcome == MoveOutcome::Refused {
+            if m.outcome == MigrationOutcome::Refused {
                 continue;
             }
             let column = binning.column(timeline.position(m.interval));
@@ -224,7 +224,7 @@ impl Map {
             for (band, pages) in bands {
                 let (moved, back) = row.moves.entry((band, column)).or_default();
                 *moved = moved.saturating_add(pages);
-                if m.outcome == MoveOutcome::PingPong {
+                if m.outcome == MigrationOutcome::PingPong {
                     *back = back.saturating_add(pages);
                 }
             }
@@ -245,7 +245,7 @@ impl Map {
 
 /// The objects of the picture: the largest first, of equal ones in the order of the report. A band
 /// each, and more bands for the large ones. And how many objects there is no room for.
-fn choose(report: &Report, height: usize) -> (Vec<Rows<'_>>, u64) {
+fn choose(report: &RecordingReport, height: usize) -> (Vec<Rows<'_>>, u64) {
     let page = report.summary.page_bytes.max(1);
     let pages = |o: &ObjectReport| {
         let told: u64 = o.residency.iter().map(|n| n.pages).fold(0, u64::saturating_add);
@@ -350,7 +350,7 @@ fn finish(row: Rows<'_>, binning: &Binning) -> MapObject {
             let (weight, home) = heaviest[column];
             let (moved, ping_pongs) = row.moves.get(&(band, column)).copied().unwrap_or_default();
             let percent = (weight * 100).checked_div(all[column]).unwrap_or(0) as u8;
-            Cell { home, percent, moved, ping_pongs }
+            MapCell { home, percent, moved, ping_pongs }
         });
         let page = row.start(band);
         Band { page, pages: row.start(band + 1) - page, cells: cells.collect() }
@@ -364,9 +364,9 @@ fn finish(row: Rows<'_>, binning: &Binning) -> MapObject {
     }
 }
 
-fn column(timeline: &Timeline, binning: &Binning, column: usize) -> Column {
+fn column(timeline: &Timeline, binning: &Binning, column: usize) -> MapColumn {
     let all = timeline.intervals().get(binning.start(column)..binning.start(column + 1)).unwrap_or(&[]);
-    Column {
+    MapColumn {
         // A recording without intervals has one column, and no times.
         interval: all.first().map_or(IntervalNo(0), |i| i.interval),
         until: all.last().map_or(IntervalNo(0), |i| i.interval),

@@ -35,10 +35,10 @@ pub enum Matched {
 }
 
 /// A pair by index, or an object that the other recording lacks.
-pub type Pair = (Option<usize>, Option<usize>, Option<Matched>);
+pub type MatchedPair = (Option<usize>, Option<usize>, Option<Matched>);
 
 /// The pairs of two lists, in no particular order.
-pub fn pairs(before: &[ObjectReport], after: &[ObjectReport]) -> Vec<Pair> {
+pub fn pairs(before: &[ObjectReport], after: &[ObjectReport]) -> Vec<MatchedPair> {
     let mut pairs = Vec::new();
     let mut left: Vec<usize> = (0..before.len()).collect();
     let mut right: Vec<usize> = (0..after.len()).collect();

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use homenode_dataset::tables::{Cause, GuardGroup, Iteration, Migration, MoveOutcome, Sample};
+use homenode_dataset::tables::{GuardGroup, Iteration, Migration, MigrationCause, MigrationOutcome, Sample};
 use homenode_model::{NodeId, Ns};
 use serde::Serialize;
 
 use crate::amount::{Share, per_million};
 use crate::serial;
-use crate::time::{Timeline, Times};
+use crate::time::{RoundTime, Timeline};
 
 /// Most routes, and most reasons, that are told apart of one object.
 const MOST_KINDS: usize = 256;
@@ -31,10 +31,10 @@ pub struct Route {
 
 /// Pages that moved for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reason {
+pub struct MovesByReason {
     /// Why.
     #[serde(serialize_with = "serial::word")]
-    pub cause: Cause,
+    pub cause: MigrationCause,
     /// The policy, plan or mechanism.
     pub policy: Option<String>,
     /// How many pages.
@@ -43,7 +43,7 @@ pub struct Reason {
 
 /// What moved, of one object or of all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Moves {
+pub struct MoveSummary {
     /// Pages that arrived on another node. A page that moved twice counts twice.
     pub pages: u64,
     /// How many of these moved back to a node where they had been.
@@ -62,40 +62,40 @@ pub struct Moves {
     /// From where to where, most pages first.
     pub routes: Vec<Route>,
     /// Why, most pages first.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<MovesByReason>,
     /// Iterations that ended before the first move.
-    pub iterations_before: Option<Times>,
+    pub iterations_before: Option<RoundTime>,
     /// Iterations between the first move and the interval with which 95 % of the pages had moved.
-    pub iterations_during: Option<Times>,
+    pub iterations_during: Option<RoundTime>,
     /// Iterations behind that interval.
-    pub iterations_after: Option<Times>,
+    pub iterations_after: Option<RoundTime>,
     /// Remote share of the accesses in timed intervals before the first move.
     pub remote_before: Option<Share>,
     /// Remote share of the accesses in timed intervals behind those with 95 % of the moves.
     pub remote_after: Option<Share>,
     /// What the guard sampled.
-    pub guard: Option<Guard>,
+    pub guard: Option<GuardResult>,
 }
 
 /// What the guard saw of pages that had moved, and of pages that it held back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Guard {
+pub struct GuardResult {
     /// Samples of pages that had moved.
-    pub moved: Group,
+    pub moved: GuardSamples,
     /// Samples of pages that were held back for comparison.
-    pub held_back: Group,
+    pub held_back: GuardSamples,
 }
 
 /// Samples of one group of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Group {
+pub struct GuardSamples {
     /// How many.
     pub samples: u64,
     /// How many of them saw another node than the page's home.
     pub remote: u64,
 }
 
-impl Guard {
+impl GuardResult {
     /// Adds a sample.
     pub fn add(&mut self, sample: &Sample) {
         let group = match sample.group {
@@ -109,7 +109,7 @@ impl Guard {
 
 /// The stretch of intervals in which an object's pages moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct MoveSpan {
     /// Index of the interval with the first move.
     pub first: usize,
     /// Index of the interval with which 95 % of the pages had moved.
@@ -125,7 +125,7 @@ pub struct Moving {
     when: Option<(Ns, Ns)>,
     cost: Option<Ns>,
     routes: BTreeMap<(NodeId, NodeId), u64>,
-    reasons: BTreeMap<(Cause, Option<String>), u64>,
+    reasons: BTreeMap<(MigrationCause, Option<String>), u64>,
     /// Pages by the index of the interval.
     intervals: BTreeMap<usize, u64>,
 }
@@ -144,12 +144,12 @@ impl Moving {
         if let Some(cost) = move_.cost_ns {
             self.cost = Some(self.cost.unwrap_or_default() + cost);
         }
-        if move_.outcome == MoveOutcome::Refused {
+        if move_.outcome == MigrationOutcome::Refused {
             self.refused = self.refused.saturating_add(move_.pages);
             return;
         }
         self.pages = self.pages.saturating_add(move_.pages);
-        if move_.outcome == MoveOutcome::PingPong {
+        if move_.outcome == MigrationOutcome::PingPong {
             self.ping_pongs = self.ping_pongs.saturating_add(move_.pages);
         }
         let at = move_.time_ns;
@@ -161,18 +161,18 @@ impl Moving {
     }
 
     /// When the pages moved; none where none did.
-    pub fn stretch(&self) -> Option<Stretch> {
+    pub fn stretch(&self) -> Option<MoveSpan> {
         let (first, _) = self.intervals.first_key_value()?;
         let mut sum = 0_u64;
         let done = self.intervals.iter().find(|(_, pages)| {
             sum = sum.saturating_add(**pages);
             per_million(sum, self.pages).is_none_or(|share| share >= DONE)
         });
-        Some(Stretch { first: *first, done: done.map_or(*first, |(at, _)| *at) })
+        Some(MoveSpan { first: *first, done: done.map_or(*first, |(at, _)| *at) })
     }
 
     /// What moved; none where nothing did and nothing was refused.
-    pub fn finish(self, timeline: &Timeline, rounds: &[Iteration]) -> Option<Moves> {
+    pub fn finish(self, timeline: &Timeline, rounds: &[Iteration]) -> Option<MoveSummary> {
         if self.pages == 0 && self.refused == 0 {
             return None;
         }
@@ -186,20 +186,24 @@ impl Moving {
             })
             .collect();
         routes.sort_by_key(|r| (Reverse(r.pages), r.from_node, r.to_node));
-        let mut reasons: Vec<Reason> = self
+        let mut reasons: Vec<MovesByReason> = self
             .reasons
             .iter()
-            .map(|((cause, policy), pages)| Reason { cause: *cause, policy: policy.clone(), pages: *pages })
+            .map(|((cause, policy), pages)| MovesByReason {
+                cause: *cause,
+                policy: policy.clone(),
+                pages: *pages,
+            })
             .collect();
         // The sort is stable: reasons with as many pages stay in the order of their names.
         reasons.sort_by_key(|r| Reverse(r.pages));
         let begin = self.when.map(|(first, _)| first);
         let end = self.stretch().and_then(|s| timeline.intervals().get(s.done)).map(|i| i.end_ns);
-        let times = |which: &dyn Fn(&Iteration) -> bool| Times::of(rounds.iter().filter(|r| which(r)));
+        let times = |which: &dyn Fn(&Iteration) -> bool| RoundTime::of(rounds.iter().filter(|r| which(r)));
         let before = |r: &Iteration| begin.is_some_and(|b| r.end_ns <= b);
         let after = |r: &Iteration| end.is_some_and(|e| r.begin_ns >= e);
         let moved = begin.is_some() && end.is_some();
-        Some(Moves {
+        Some(MoveSummary {
             pages: self.pages,
             ping_pongs: self.ping_pongs,
             refused: self.refused,

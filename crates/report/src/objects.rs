@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use homenode_dataset::Tally;
+use homenode_dataset::SeenCount;
 use homenode_dataset::fields::{ElementField, Fields};
 use homenode_dataset::tables::{Object, ObjectKind, Residency};
 use homenode_model::{Bytes, NodeId, Ns, ObjectId, Ps};
@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::amount::{Amount, Share};
 use crate::blocks::{Blocks, Grain};
-use crate::machine::Machine;
-use crate::moves::{Moves, Moving, Stretch};
+use crate::machine::MachineSummary;
+use crate::moves::{MoveSpan, MoveSummary, Moving};
 use crate::serial;
 use crate::time::Timeline;
 use crate::touch::{FirstToucher, Touchers};
@@ -128,7 +128,7 @@ pub struct ObjectReport {
     /// Where its pages lived last, most pages first. Empty where nobody told.
     pub residency: Vec<NodePages>,
     /// What moved; none where nothing did.
-    pub moves: Option<Moves>,
+    pub moves: Option<MoveSummary>,
 }
 
 impl ObjectReport {
@@ -172,7 +172,7 @@ impl ByNode {
 /// Accesses to an object before and behind its moves, each: all of them, and the remote ones.
 #[derive(Clone, Copy, Debug)]
 struct Around {
-    stretch: Stretch,
+    stretch: MoveSpan,
     before: (Amount, Amount),
     after: (Amount, Amount),
 }
@@ -190,7 +190,7 @@ pub(crate) struct Gathered {
     blocks: Option<Blocks>,
     pub(crate) touchers: Touchers,
     pub(crate) moving: Moving,
-    pub(crate) guard: Option<crate::moves::Guard>,
+    pub(crate) guard: Option<crate::moves::GuardResult>,
     /// None where nothing moved.
     around: Option<Box<Around>>,
     /// The last interval at whose end something lived, and where.
@@ -208,7 +208,7 @@ pub(crate) struct Counted {
     /// The node whose memory was accessed.
     pub home: NodeId,
     /// How often.
-    pub tally: Tally,
+    pub tally: SeenCount,
 }
 
 impl Gathered {
@@ -237,7 +237,7 @@ impl Gathered {
         self.around = self.moving.stretch().map(around).map(Box::new);
     }
 
-    pub(crate) fn add(&mut self, access: &Counted, grain: Grain, machine: &Machine) {
+    pub(crate) fn add(&mut self, access: &Counted, grain: Grain, machine: &MachineSummary) {
         let Counted { at, page, node, home, tally } = *access;
         let accesses = tally.count().map_or(0, |c| c.parts().0);
         self.accesses.add(tally);
@@ -281,7 +281,7 @@ impl Gathered {
     /// `basis`: that of the whole recording, for an object that nobody accessed.
     pub(crate) fn finish(
         self,
-        machine: &Machine,
+        machine: &MachineSummary,
         timeline: &Timeline,
         rounds: &[homenode_dataset::tables::Iteration],
         basis: Option<homenode_dataset::Basis>,

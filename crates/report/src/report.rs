@@ -6,14 +6,14 @@ use homenode_dataset::tables::{
     Access, FirstTouch, IntervalNo, Iteration, Migration, Object, OwnCost as OwnCostRow, Region, RegionTime,
     Residency, Sample, ThreadStay,
 };
-use homenode_dataset::{Dataset, Table};
+use homenode_dataset::{Dataset, TableRow};
 use homenode_model::ObjectId;
 use serde::Serialize;
 
 use crate::amount::Amount;
 use crate::blocks::Grain;
-use crate::machine::Machine;
-use crate::moves::{Guard, Moves, Moving};
+use crate::machine::MachineSummary;
+use crate::moves::{GuardResult, MoveSummary, Moving};
 use crate::objects::{Counted, Gathered, ObjectReport};
 use crate::serial;
 use crate::summary::{OwnCost, Scope, Summary};
@@ -21,11 +21,11 @@ use crate::time::{Iterations, Timeline};
 
 /// What a recording tells: as a whole, by object, and of its moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct RecordingReport {
     /// The whole recording.
     pub summary: Summary,
     /// What moved; none where nothing did.
-    pub moves: Option<Moves>,
+    pub moves: Option<MoveSummary>,
     /// The objects whose pages moved, most pages first; at most [`MOST_MOVED`].
     pub moved_most: Vec<Moved>,
     /// Its objects in the order of [`ObjectReport::rank`]. Memory that nobody knows is one of them
@@ -93,7 +93,7 @@ struct Totals {
     left_out: Amount,
 }
 
-impl Report {
+impl RecordingReport {
     /// Reads all tables of a data set once.
     pub fn of(set: &Dataset) -> Self {
         Self::watched(set, &mut |_| {})
@@ -102,7 +102,7 @@ impl Report {
     /// The same; now and then it calls `read` with the number of rows of accesses read so far.
     pub fn watched(set: &Dataset, read: &mut dyn FnMut(u64)) -> Self {
         let meta = set.meta();
-        let machine = Machine::of(set);
+        let machine = MachineSummary::of(set);
         let timeline = Timeline::of(set);
         let rounds: Vec<Iteration> = set.rows::<Iteration>().collect();
         let rows: Vec<Object> = set.rows::<Object>().collect();
@@ -201,7 +201,7 @@ fn accesses(
     set: &Dataset,
     timeline: &Timeline,
     scope: Scope,
-    machine: &Machine,
+    machine: &MachineSummary,
     grain: Grain,
     objects: &mut Objects,
     read: &mut dyn FnMut(u64),
@@ -234,8 +234,8 @@ fn accesses(
     totals
 }
 
-fn samples(set: &Dataset, objects: &mut Objects) -> Option<Guard> {
-    let mut all: Option<Guard> = None;
+fn samples(set: &Dataset, objects: &mut Objects) -> Option<GuardResult> {
+    let mut all: Option<GuardResult> = None;
     for sample in set.rows::<Sample>() {
         all.get_or_insert_default().add(&sample);
         objects.get(sample.object).guard.get_or_insert_default().add(&sample);
@@ -266,6 +266,6 @@ fn threads(set: &Dataset) -> u64 {
 }
 
 /// Reads a table that no answer needs, so that the data set notes its damage.
-fn skim<T: Table>(set: &Dataset) {
+fn skim<T: TableRow>(set: &Dataset) {
     set.rows::<T>().for_each(drop);
 }

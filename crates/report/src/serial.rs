@@ -1,7 +1,7 @@
 //! Ids and units as numbers of a serialised answer. The field's name says the unit.
 
 use homenode_dataset::Missing;
-use homenode_dataset::tables::{Cause, IntervalNo, IterationSource, ObjectKind};
+use homenode_dataset::tables::{IntervalNo, IterationSource, MigrationCause, ObjectKind};
 use homenode_model::{Bytes, NodeId, Ns, ObjectId, Ps, ThreadId};
 use serde::Serializer;
 
@@ -24,14 +24,14 @@ macro_rules! numbers {
 numbers!(NodeId ThreadId ObjectId IntervalNo Ns Ps Bytes);
 
 /// A value that is one word.
-pub trait Word {
+pub trait OneWord {
     /// The word.
     fn word(&self) -> &'static str;
 }
 
 macro_rules! words {
     ($($type:ty)*) => { $(
-        impl Word for $type {
+        impl OneWord for $type {
             fn word(&self) -> &'static str {
                 self.as_str()
             }
@@ -39,7 +39,7 @@ macro_rules! words {
     )* };
 }
 
-words!(ObjectKind Cause IterationSource);
+words!(ObjectKind MigrationCause IterationSource);
 
 pub fn number<T: Number, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_u64(value.number())
@@ -56,7 +56,7 @@ pub fn numbers<T: Number, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S:
     s.collect_seq(values.iter().map(Number::number))
 }
 
-pub fn word<T: Word, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
+pub fn word<T: OneWord, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_str(value.word())
 }
 

@@ -1,7 +1,7 @@
 //! What a recording is, whether it is whole, and what is remote in it.
 
 use homenode_dataset::meta::Clock;
-use homenode_dataset::{Ended, Kind, Missing};
+use homenode_dataset::{Ended, Missing, RecordingKind};
 use homenode_model::{NodeId, Ns, Ps};
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ pub struct Summary {
     #[serde(serialize_with = "serial::sentences")]
     pub missing: Vec<Missing>,
     /// What made it.
-    pub kind: Kind,
+    pub kind: RecordingKind,
     /// Program and arguments.
     pub command: Vec<String>,
     /// The machine: its name.

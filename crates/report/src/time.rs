@@ -3,6 +3,7 @@
 use homenode_dataset::Dataset;
 use homenode_dataset::tables::{Interval, IntervalNo, Iteration, IterationSource};
 use homenode_model::Ns;
+use homenode_statistics::Sorted;
 use serde::Serialize;
 
 use crate::serial;
@@ -64,7 +65,7 @@ impl Timeline {
         let length = |i: &Interval| i.end_ns - i.begin_ns;
         let part = |intervals: &[Interval]| {
             let untimed = intervals.iter().filter(|i| !i.timed);
-            untimed.fold(Part::default(), |part, i| Part {
+            untimed.fold(IntervalGroup::default(), |part, i| IntervalGroup {
                 intervals: part.intervals + 1,
                 time_ns: part.time_ns + length(i),
             })
@@ -82,16 +83,16 @@ impl Timeline {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Before the first timed interval.
-    pub initialisation: Part,
+    pub initialisation: IntervalGroup,
     /// Between timed intervals.
-    pub between: Part,
+    pub between: IntervalGroup,
     /// Behind the last timed interval.
-    pub end: Part,
+    pub end: IntervalGroup,
 }
 
 /// Some intervals together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Part {
+pub struct IntervalGroup {
     /// How many.
     pub intervals: u64,
     /// Their time.
@@ -121,7 +122,7 @@ pub struct Iterations {
 impl Iterations {
     /// What the rounds have in common; none where there is no round.
     pub fn of(rounds: &[Iteration]) -> Option<Self> {
-        let times = Times::of(rounds.iter())?;
+        let times = RoundTime::of(rounds.iter())?;
         let told = rounds.iter().any(|r| r.source == IterationSource::Told);
         let length = |r: &Iteration| r.end_ns - r.begin_ns;
         Some(Self {
@@ -136,7 +137,7 @@ impl Iterations {
 
 /// The time of some rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Times {
+pub struct RoundTime {
     /// How many rounds.
     pub count: u64,
     /// Median of their times.
@@ -144,24 +145,12 @@ pub struct Times {
     pub median_ns: Ns,
 }
 
-impl Times {
+impl RoundTime {
     /// The median of the rounds; none where there is no round.
     pub fn of<'a>(rounds: impl Iterator<Item = &'a Iteration>) -> Option<Self> {
-        let mut times: Vec<Ns> = rounds.map(|r| r.end_ns - r.begin_ns).collect();
-        times.sort_unstable();
-        Some(Self { count: times.len() as u64, median_ns: median(&times)? })
+        let times = Sorted::of(rounds.map(|r| r.end_ns - r.begin_ns).collect::<Vec<Ns>>());
+        Some(Self { count: times.count() as u64, median_ns: times.median()? })
     }
-}
-
-/// The median of sorted times; of an even number the mean of the two in the middle.
-fn median(sorted: &[Ns]) -> Option<Ns> {
-    let middle = sorted.len() / 2;
-    let upper = *sorted.get(middle)?;
-    if sorted.len() % 2 == 1 {
-        return Some(upper);
-    }
-    let lower = sorted[middle - 1];
-    Some(lower + Ns((upper - lower).0 / 2))
 }
 
 #[cfg(test)]
@@ -179,10 +168,10 @@ mod tests {
     }
 
     fn timeline(intervals: &[Interval]) -> Timeline {
-        let mut memory = homenode_dataset::Memory::default();
-        intervals.iter().for_each(|i| homenode_dataset::Sink::push(&mut memory, i).unwrap());
-        let meta = homenode_dataset::Meta::new(
-            homenode_dataset::Kind::Simulated,
+        let mut memory = homenode_dataset::MemoryDataset::default();
+        intervals.iter().for_each(|i| homenode_dataset::RowSink::push(&mut memory, i).unwrap());
+        let meta = homenode_dataset::DatasetMeta::new(
+            homenode_dataset::RecordingKind::Simulated,
             homenode_dataset::Basis::Exact,
             Vec::new(),
         );
@@ -213,15 +202,5 @@ mod tests {
         assert_eq!([0, 3, 5, 9].map(|n| gap.position(IntervalNo(n))), [0, 1, 1, 1]);
         let none = timeline(&[]);
         assert!(none.is_timed(IntervalNo(7)) && none.position(IntervalNo(7)) == 0 && !none.has_timed());
-    }
-
-    #[test]
-    fn the_median_is_the_one_in_the_middle() {
-        let of = |times: &[u64]| median(&times.iter().copied().map(Ns).collect::<Vec<_>>());
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&[3]), Some(Ns(3)));
-        assert_eq!(of(&[1, 2, 9]), Some(Ns(2)));
-        assert_eq!(of(&[1, 2, 4, 9]), Some(Ns(3)));
-        assert_eq!(of(&[u64::MAX - 1, u64::MAX]), Some(Ns(u64::MAX - 1)));
     }
 }

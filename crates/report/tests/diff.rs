@@ -3,15 +3,15 @@
 mod support;
 
 use homenode_dataset::tables::{Object, ObjectKind};
-use homenode_dataset::{Basis, Dataset, Kind, Memory, Meta, Sink};
+use homenode_dataset::{Basis, Dataset, DatasetMeta, MemoryDataset, RecordingKind, RowSink};
 use homenode_model::{Bytes, ObjectId};
-use homenode_report::Report;
+use homenode_report::RecordingReport;
 use homenode_report::compared::Compared;
 use homenode_report::diff::{Diff, Matched, Unlike};
 use support::{Heat, Placement};
 
 fn diff(before: &Heat, after: &Heat) -> Diff {
-    Diff::of(&Report::of(&before.dataset()), &Report::of(&after.dataset()))
+    Diff::of(&RecordingReport::of(&before.dataset()), &RecordingReport::of(&after.dataset()))
 }
 
 fn moved() -> Heat {
@@ -74,7 +74,7 @@ fn a_name_counts_more_than_an_id_that_another_variable_had() {
 
 #[test]
 fn a_presence_is_never_subtracted_from_a_count() {
-    let presence = Heat { basis: Basis::Presence, kind: Kind::Live, ..Heat::default() };
+    let presence = Heat { basis: Basis::Presence, kind: RecordingKind::Live, ..Heat::default() };
     let diff = self::diff(&presence, &moved());
     assert_eq!(diff.unlike, [Unlike::CountsAndPresence, Unlike::Clock]);
     let changes = diff.objects.iter().map(|o| &o.change).chain([&diff.total]);
@@ -122,10 +122,13 @@ fn object(number: u32, id: &str, name: &str, pages: u64, type_: &str) -> Object 
     }
 }
 
-fn of(objects: &[Object]) -> Report {
-    let mut memory = Memory::default();
+fn of(objects: &[Object]) -> RecordingReport {
+    let mut memory = MemoryDataset::default();
     objects.iter().for_each(|o| memory.push(o).unwrap());
-    Report::of(&Dataset::of_memory(Meta::new(Kind::Simulated, Basis::Exact, Vec::new()), memory))
+    RecordingReport::of(&Dataset::of_memory(
+        DatasetMeta::new(RecordingKind::Simulated, Basis::Exact, Vec::new()),
+        memory,
+    ))
 }
 
 #[test]

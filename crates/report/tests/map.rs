@@ -3,20 +3,20 @@
 mod support;
 
 use homenode_dataset::tables::{Interval, IntervalNo, Object, ObjectKind, Residency};
-use homenode_dataset::{Basis, Dataset, Kind, Memory, Meta, Sink};
+use homenode_dataset::{Basis, Dataset, DatasetMeta, MemoryDataset, RecordingKind, RowSink};
 use homenode_model::{Bytes, NodeId, Ns, ObjectId};
-use homenode_report::Report;
-use homenode_report::map::{Map, MapObject, Size, Source};
+use homenode_report::RecordingReport;
+use homenode_report::map::{Map, MapObject, MapSize, MapSource};
 use proptest::prelude::*;
 use support::{Heat, Placement};
 
 fn map(set: &Dataset, width: usize, height: usize) -> Map {
-    Map::of(set, &Report::of(set), Size { width, height })
+    Map::of(set, &RecordingReport::of(set), MapSize { width, height })
 }
 
 /// A band as text: the home's number, `~` where it is mixed, `.` where nobody lives.
 fn text(object: &MapObject) -> Vec<String> {
-    let letter = |c: &homenode_report::map::Cell| match c.home {
+    let letter = |c: &homenode_report::map::MapCell| match c.home {
         None => ".".into(),
         Some(_) if c.is_mixed() => "~".into(),
         Some(home) => home.0.to_string(),
@@ -28,7 +28,7 @@ fn text(object: &MapObject) -> Vec<String> {
 fn each_quarter_goes_to_its_user() {
     let heat = Heat { placement: Placement::NextTouch, iterations: 6, ..Heat::default() };
     let map = map(&heat.dataset(), 80, 11);
-    assert_eq!((map.source, map.columns.len(), map.objects_left_out), (Source::Residency, 8, 0));
+    assert_eq!((map.source, map.columns.len(), map.objects_left_out), (MapSource::Residency, 8, 0));
     assert_eq!(map.homes, [0, 1, 2, 3].map(NodeId));
     let names: Vec<_> = map.objects.iter().map(|o| (o.name.as_str(), o.bands.len())).collect();
     assert_eq!(names, [("temperature_old", 4), ("temperature_new", 4), ("residual", 1)]);
@@ -61,10 +61,10 @@ fn few_columns_hold_many_intervals() {
 #[test]
 fn without_residency_the_homes_of_accesses_are_drawn() {
     let full = Heat { placement: Placement::Parallel, iterations: 3, ..Heat::default() };
-    let mut memory = Memory::default();
+    let mut memory = MemoryDataset::default();
     full.fill(&mut memory);
     let complete = Dataset::of_memory(full.meta(), memory);
-    let mut without = Memory::default();
+    let mut without = MemoryDataset::default();
     complete.rows::<Object>().for_each(|r| without.push(&r).unwrap());
     complete.rows::<Interval>().for_each(|r| without.push(&r).unwrap());
     complete
@@ -72,14 +72,14 @@ fn without_residency_the_homes_of_accesses_are_drawn() {
         .filter(|a| a.interval.0 > 0)
         .for_each(|r| without.push(&r).unwrap());
     let map = map(&Dataset::of_memory(full.meta(), without), 80, 11);
-    assert_eq!(map.source, Source::Accesses);
+    assert_eq!(map.source, MapSource::Accesses);
     assert_eq!(text(&map.objects[0]), [".000.", ".111.", ".222.", ".333."]);
 }
 
 #[test]
 fn a_recording_without_anything_has_an_empty_picture() {
-    let meta = Meta::new(Kind::Run, Basis::Presence, Vec::new());
-    let map = map(&Dataset::of_memory(meta, Memory::default()), 80, 20);
+    let meta = DatasetMeta::new(RecordingKind::Run, Basis::Presence, Vec::new());
+    let map = map(&Dataset::of_memory(meta, MemoryDataset::default()), 80, 20);
     assert_eq!((map.columns.len(), map.objects.len(), map.homes.len()), (1, 0, 0));
 }
 
@@ -130,7 +130,7 @@ proptest! {
         pages in 1_u64..40, intervals in 1_u32..30, width in 1_usize..40, height in 1_usize..12,
         runs in prop::collection::vec((0_u64..40, 1_u64..20, 0_u32..30, 0_u32..30, 0_u16..3), 1..20),
     ) {
-        let mut memory = Memory::default();
+        let mut memory = MemoryDataset::default();
         memory.push(&object(pages)).unwrap();
         for n in 0..intervals {
             let (begin_ns, end_ns) = (Ns(n.into()), Ns(u64::from(n) + 1));
@@ -155,7 +155,7 @@ proptest! {
                 home: NodeId(*home),
             }).unwrap();
         }
-        let set = Dataset::of_memory(Meta::new(Kind::Simulated, Basis::Exact, Vec::new()), memory);
+        let set = Dataset::of_memory(DatasetMeta::new(RecordingKind::Simulated, Basis::Exact, Vec::new()), memory);
         let map = map(&set, width, height);
         let covered: u32 = map.columns.iter().map(|c| c.until.0 - c.interval.0 + 1).sum();
         prop_assert_eq!(covered, intervals);

@@ -3,19 +3,21 @@
 mod support;
 
 use homenode_dataset::tables::{Access, IntervalNo, Object, ObjectKind};
-use homenode_dataset::{Basis, Dataset, Kind, Memory, Meta, Missing, Sink, Tally};
+use homenode_dataset::{
+    Basis, Dataset, DatasetMeta, MemoryDataset, Missing, RecordingKind, RowSink, SeenCount,
+};
 use homenode_model::{Bytes, NodeId, Ns, ObjectId, Ps};
 use homenode_report::summary::Scope;
-use homenode_report::{Report, Unit};
+use homenode_report::{RecordingReport, Unit};
 use support::{Heat, Placement};
 
-fn names(report: &Report) -> Vec<&str> {
+fn names(report: &RecordingReport) -> Vec<&str> {
     report.objects.iter().map(|o| o.name.as_str()).collect()
 }
 
 #[test]
 fn what_is_remote_is_counted_over_the_timed_part() {
-    let report = Report::of(&Heat::default().dataset());
+    let report = RecordingReport::of(&Heat::default().dataset());
     let s = &report.summary;
     // 20 iterations, 512 pages of two grids; the small objects: 4 nodes × 8, and 100 that nobody
     // knows.
@@ -35,7 +37,7 @@ fn what_is_remote_is_counted_over_the_timed_part() {
 
 #[test]
 fn objects_come_in_the_order_of_their_remote_accesses() {
-    let report = Report::of(&Heat::default().dataset());
+    let report = RecordingReport::of(&Heat::default().dataset());
     assert_eq!(names(&report), ["temperature_old", "temperature_new", "residual", ""]);
     let old = &report.objects[0];
     assert_eq!((old.accesses.seen(), old.remote.per_million()), (20 * 512 * 320, Some(750_000)));
@@ -52,7 +54,7 @@ fn objects_come_in_the_order_of_their_remote_accesses() {
 
 #[test]
 fn avoidable_is_what_the_best_home_of_each_page_would_save() {
-    let report = Report::of(&Heat::default().dataset());
+    let report = RecordingReport::of(&Heat::default().dataset());
     let old = &report.objects[0];
     let (local, remote) = (96_000, 220_000);
     let accesses = 20 * 512 * 320;
@@ -62,14 +64,14 @@ fn avoidable_is_what_the_best_home_of_each_page_would_save() {
     let residual = report.objects.iter().find(|o| o.name == "residual").unwrap();
     assert_eq!(residual.avoidable, Some(Ps(0)));
     assert_eq!(report.summary.block_pages, 1);
-    let without = Report::of(&Heat { latencies: false, ..Heat::default() }.dataset());
+    let without = RecordingReport::of(&Heat { latencies: false, ..Heat::default() }.dataset());
     assert_eq!((without.summary.memory_time, without.summary.avoidable), (None, None));
 }
 
 #[test]
 fn a_moved_array_says_when_where_why_and_whether_it_paid() {
     let heat = Heat { placement: Placement::NextTouch, ..Heat::default() };
-    let report = Report::of(&heat.dataset());
+    let report = RecordingReport::of(&heat.dataset());
     let all = report.moves.as_ref().unwrap();
     assert_eq!((all.pages, all.ping_pongs, all.refused), (2 * 384 + 2, 1, 0));
     let most: Vec<_> = report.moved_most.iter().map(|m| (m.name.as_str(), m.pages)).collect();
@@ -89,7 +91,7 @@ fn a_moved_array_says_when_where_why_and_whether_it_paid() {
     );
     assert_eq!(moves.first_ns, Some(Ns(412_000_000 + 21_020_000 + 1000)));
     let median =
-        |times: Option<homenode_report::time::Times>| times.map(|t| (t.count, t.median_ns.0 / 1_000_000));
+        |times: Option<homenode_report::time::RoundTime>| times.map(|t| (t.count, t.median_ns.0 / 1_000_000));
     assert_eq!(median(moves.iterations_before), Some((1, 21)));
     assert_eq!(median(moves.iterations_during), Some((1, 34)));
     assert_eq!(median(moves.iterations_after), Some((18, 12)), "the ping-pong does not prolong the moving");
@@ -102,8 +104,8 @@ fn a_moved_array_says_when_where_why_and_whether_it_paid() {
 
 #[test]
 fn presence_has_shares_of_sightings_and_no_counts() {
-    let heat = Heat { basis: Basis::Presence, kind: Kind::Live, ..Heat::default() };
-    let report = Report::of(&heat.dataset());
+    let heat = Heat { basis: Basis::Presence, kind: RecordingKind::Live, ..Heat::default() };
+    let report = RecordingReport::of(&heat.dataset());
     let s = &report.summary;
     assert_eq!((s.remote.of, s.remote.basis), (Unit::Sightings, Some(Basis::Presence)));
     assert_eq!((s.accesses.count(), s.memory_time, s.avoidable), (None, None, None));
@@ -118,8 +120,8 @@ fn presence_has_shares_of_sightings_and_no_counts() {
 
 #[test]
 fn samples_stand_for_their_accesses() {
-    let heat = Heat { basis: Basis::Sampled { one_in: 64 }, kind: Kind::Live, ..Heat::default() };
-    let report = Report::of(&heat.dataset());
+    let heat = Heat { basis: Basis::Sampled { one_in: 64 }, kind: RecordingKind::Live, ..Heat::default() };
+    let report = RecordingReport::of(&heat.dataset());
     let old = report.objects.iter().find(|o| o.name == "temperature_old").unwrap();
     let (accesses, basis) = old.accesses.count().unwrap().parts();
     assert_eq!((accesses, basis), (20 * 512 * 320, Basis::Sampled { one_in: 64 }));
@@ -129,8 +131,8 @@ fn samples_stand_for_their_accesses() {
 
 #[test]
 fn nothing_at_all_is_a_report_too() {
-    let meta = Meta::new(Kind::Run, Basis::Presence, Vec::new());
-    let report = Report::of(&Dataset::of_memory(meta, Memory::default()));
+    let meta = DatasetMeta::new(RecordingKind::Run, Basis::Presence, Vec::new());
+    let report = RecordingReport::of(&Dataset::of_memory(meta, MemoryDataset::default()));
     assert_eq!((report.objects.len(), report.moves.is_none()), (0, true));
     assert_eq!((report.summary.remote.percent(), report.summary.iterations), (None, None));
     assert_eq!((report.summary.scope, report.summary.left_out), (Scope::Everything, None));
@@ -139,7 +141,7 @@ fn nothing_at_all_is_a_report_too() {
 
 #[test]
 fn without_a_timed_interval_everything_counts() {
-    let report = Report::of(&Heat { iterations: 0, ..Heat::default() }.dataset());
+    let report = RecordingReport::of(&Heat { iterations: 0, ..Heat::default() }.dataset());
     assert_eq!((report.summary.scope, report.summary.left_out), (Scope::Everything, None));
     assert_eq!(report.summary.accesses.seen(), 512 * 384);
     assert_eq!(report.summary.accesses_left_out.seen(), 0);
@@ -147,7 +149,7 @@ fn without_a_timed_interval_everything_counts() {
 
 #[test]
 fn a_cut_off_recording_says_so_and_shows_what_there_is() {
-    let report = Report::of(&Heat { ended: false, ..Heat::default() }.dataset());
+    let report = RecordingReport::of(&Heat { ended: false, ..Heat::default() }.dataset());
     assert_eq!((report.summary.whole, &report.summary.missing[..]), (false, &[Missing::CutOff][..]));
     assert_eq!(report.objects[0].name, "temperature_old");
     let json = serde_json::to_value(&report.summary).unwrap();
@@ -158,7 +160,7 @@ fn a_cut_off_recording_says_so_and_shows_what_there_is() {
 fn a_thousand_nodes_are_as_good_as_four() {
     let heat =
         Heat { nodes: 1000, pages: 4000, iterations: 3, placement: Placement::NextTouch, ..Heat::default() };
-    let report = Report::of(&heat.dataset());
+    let report = RecordingReport::of(&heat.dataset());
     let old = report.objects.iter().find(|o| o.name == "temperature_old").unwrap();
     assert_eq!((old.used_by.len(), old.residency.len()), (1000, 1000));
     let moves = report.moves.unwrap();
@@ -200,14 +202,17 @@ fn access(object: Option<u32>, page: u64, node: u16, home: u16) -> Access {
         node: NodeId(node),
         home: NodeId(home),
         kind: None,
-        tally: Tally::new(10, Basis::Exact),
+        tally: SeenCount::new(10, Basis::Exact),
     }
 }
 
-fn of(fill: impl FnOnce(&mut Memory)) -> Report {
-    let mut memory = Memory::default();
+fn of(fill: impl FnOnce(&mut MemoryDataset)) -> RecordingReport {
+    let mut memory = MemoryDataset::default();
     fill(&mut memory);
-    Report::of(&Dataset::of_memory(Meta::new(Kind::Simulated, Basis::Exact, Vec::new()), memory))
+    RecordingReport::of(&Dataset::of_memory(
+        DatasetMeta::new(RecordingKind::Simulated, Basis::Exact, Vec::new()),
+        memory,
+    ))
 }
 
 #[test]
@@ -275,6 +280,6 @@ fn the_same_rows_in_another_order_give_the_same_report() {
             all.iter().for_each(|a| m.push(a).unwrap());
         })
     };
-    let json = |report: &Report| serde_json::to_string(report).unwrap();
+    let json = |report: &RecordingReport| serde_json::to_string(report).unwrap();
     assert_eq!(json(&rows(false)), json(&rows(true)));
 }

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use homenode_model::{Bytes, NodeId};
-use homenode_runtime::moving::{self, Counters, Mechanism, Options, Span};
-use homenode_sys::memory::{Access, map_aligned, move_leaving_mapping, prefer_huge, unmap};
+use homenode_runtime::moving::{self, Mechanism, MovingOptions, MovingTotals, Span};
+use homenode_statistics::Sorted;
+use homenode_sys::memory::{Protection, map_aligned, move_leaving_mapping, prefer_huge, unmap};
 use homenode_sys::{HUGE, PAGE, maps};
 
 mod bare;
@@ -34,7 +35,7 @@ fn cpu() -> f64 {
 }
 
 fn fresh(bytes: usize) -> Span {
-    let m = map_aligned(bytes, HUGE, Access::ReadWrite).expect("memory");
+    let m = map_aligned(bytes, HUGE, Protection::ReadWrite).expect("memory");
     prefer_huge(m, false).expect("small pages");
     m
 }
@@ -56,9 +57,8 @@ fn touch(m: Span, stride: usize) -> f64 {
     (cpu() - begin) * 1e9 / (m.len() / stride) as f64
 }
 
-fn median(mut list: Vec<f64>) -> f64 {
-    list.sort_unstable_by(f64::total_cmp);
-    list[list.len() / 2]
+fn median(list: Vec<f64>) -> f64 {
+    Sorted::of(list).upper_median().expect("there are rounds")
 }
 
 fn resident() -> u64 {
@@ -225,7 +225,7 @@ fn marking(bytes: usize) {
 /// other memory and is interrupted for each 2 MiB.
 fn bare_move(m: Span) -> f64 {
     let other = fresh(HUGE);
-    let to = map_aligned(m.len(), HUGE, Access::None).expect("address space");
+    let to = map_aligned(m.len(), HUGE, Protection::None).expect("address space");
     let mut used = vec![];
     with_a_writer(other, Writer::InOrder, || {
         for _ in 0..ROUNDS {
@@ -245,7 +245,7 @@ fn bare_move(m: Span) -> f64 {
 }
 
 /// What was done since `before`; ends the benchmark if that is nothing.
-fn show_since(before: &Counters, what: &str) {
+fn show_since(before: &MovingTotals, what: &str) {
     let now = moving::counters();
     let (arms, faults) = (now.arms - before.arms, now.faults - before.faults);
     let copied = Bytes(now.copied.0 - before.copied.0);
@@ -260,11 +260,11 @@ fn main() {
         return bare::run();
     }
     let alone = std::env::var_os("BENCH_SINGLE_PAGE").is_some();
-    let options = Options {
+    let options = MovingOptions {
         pretend_nodes: Some(2),
         mechanism: Some(Mechanism::UserFault),
         fault_around: alone.then_some(Bytes(PAGE as u64)),
-        ..Options::default()
+        ..MovingOptions::default()
     };
     let started = moving::start(&options);
     if started.mechanism != Mechanism::UserFault {
@@ -285,5 +285,5 @@ fn main() {
             assert!(child.is_ok_and(|s| s.success()));
         }
     }
-    show_since(&Counters::default(), "in all");
+    show_since(&MovingTotals::default(), "in all");
 }

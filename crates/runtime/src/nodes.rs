@@ -1,6 +1,6 @@
 //! The nodes that this process may use, as the kernel lists them. Node numbers are the kernel's,
 //! because system calls take these. The launcher passes [`Nodes::machine`] to the library in the
-//! program ([`crate::driver::Machine`]).
+//! program ([`crate::driver::LiveMachine`]).
 
 use std::ffi::CStr;
 use std::fs;
@@ -224,13 +224,13 @@ impl Nodes {
     }
 
     /// The form for the library in the program.
-    pub fn machine(&self) -> settings::Machine {
-        let node = |n: &Node| settings::Node {
+    pub fn machine(&self) -> settings::MachineNodes {
+        let node = |n: &Node| settings::UsableNode {
             cpus: n.cpus.clone(),
             memory: n.memory,
             distances: n.distances.clone(),
         };
-        settings::Machine { nodes: self.nodes.iter().map(node).collect() }
+        settings::MachineNodes { nodes: self.nodes.iter().map(node).collect() }
     }
 
     /// A value of `OMP_PLACES` with each CPU as a place, node by node.
@@ -286,7 +286,7 @@ mod tests {
         let dir = machine("gaps", &[(0, "0-1", 100, "10 21"), (2, "2-3", 200, "21 10")]);
         let nodes = Nodes::at(&dir, "");
         let told = nodes.machine();
-        let node = |cpus: &[u32], mib, distances: &[u64]| settings::Node {
+        let node = |cpus: &[u32], mib, distances: &[u64]| settings::UsableNode {
             cpus: cpus.to_vec(),
             memory: Bytes::mib(mib),
             distances: distances.to_vec(),
@@ -298,7 +298,7 @@ mod tests {
         ];
         assert_eq!(told.nodes, want);
         assert_eq!(nodes.with_memory(), 2);
-        assert!(crate::driver::Machine::of(&told).is_some());
+        assert!(crate::driver::LiveMachine::of(&told).is_some());
         fs::remove_dir_all(dir).unwrap();
     }
 
@@ -348,7 +348,7 @@ mod tests {
     fn cpus_are_dealt() {
         let dir = machine("one", &[(0, "0-3", 100, "10")]);
         let nodes = Nodes::at(&dir, "").pretend(2);
-        assert_eq!(nodes.machine(), settings::Machine::even(2, 2, Bytes::mib(50), 20));
+        assert_eq!(nodes.machine(), settings::MachineNodes::even(2, 2, Bytes::mib(50), 20));
         assert_eq!(nodes.places(), "{0},{1},{2},{3}");
         fs::remove_dir_all(dir).unwrap();
     }

@@ -27,13 +27,13 @@ use std::sync::{Arc, Mutex};
 use homenode_model::{AccessKind, Bytes, MoveResult, NodeId, Ns};
 use homenode_policy::journal;
 use homenode_runtime::driver::mover::Manner;
-use homenode_runtime::driver::{Armed, Arming, Clocks, Counters, Driver, Mover, Settings, Touch};
+use homenode_runtime::driver::{Armed, Arming, Clocks, Driver, Mover, MoverCounters, Settings, Touch};
 use homenode_runtime::guard::Verdict;
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::report;
 use homenode_runtime::watch::choice::Eyes;
 use homenode_runtime::watch::{ChosenSource, Origin};
-use homenode_sources::{Says, Source, Touch as Seen};
+use homenode_sources::{AddressTouch as Seen, AnswerKind, Source};
 use homenode_sys::Span;
 use homenode_wire::facts::Budget;
 use homenode_wire::settings as wire;
@@ -154,22 +154,22 @@ impl Mover for Hands {
     fn sees_first_touches(&self) -> bool {
         self.0.lock().unwrap().sees_first_touches
     }
-    fn counters(&self) -> Counters {
+    fn counters(&self) -> MoverCounters {
         let world = self.0.lock().unwrap();
-        Counters { own: Ns(world.own_ns), copies: world.copies, ..Counters::default() }
+        MoverCounters { own: Ns(world.own_ns), copies: world.copies, ..MoverCounters::default() }
     }
     fn cannot(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-struct Eye(Shared, Says);
+struct Eye(Shared, AnswerKind);
 
 impl Source for Eye {
     fn name(&self) -> &'static str {
         "a test"
     }
-    fn says(&self) -> Says {
+    fn says(&self) -> AnswerKind {
         self.1
     }
     fn watch(&mut self, span: Span, _: NodeId) {
@@ -208,8 +208,8 @@ impl Source for Eye {
     }
 }
 
-const SAMPLED: Says = Says::Sampled { one_in: 1000 };
-const PRESENCE: Says = Says::Presence { writers_only: false };
+const SAMPLED: AnswerKind = AnswerKind::Sampled { one_in: 1000 };
+const PRESENCE: AnswerKind = AnswerKind::Presence { writers_only: false };
 
 /// A driver for a policy, on two nodes of two CPUs, with 64 pages at `BASE` on node 0; and a region
 /// key. What a test sets otherwise.
@@ -227,7 +227,7 @@ enum Set {
     Machine(u32, u32),
 }
 
-fn driver(policy: &str, says: Option<Says>, more: &[Set]) -> (Driver, Shared) {
+fn driver(policy: &str, says: Option<AnswerKind>, more: &[Set]) -> (Driver, Shared) {
     driver_with(policy, |world| says.map(|s| Eyes::Source(Box::new(Eye(world.clone(), s)))), more)
 }
 
@@ -237,7 +237,7 @@ fn driver_with(policy: &str, eyes: impl FnOnce(&Shared) -> Option<Eyes>, more: &
     let mut asked = wire::Settings {
         policy: policy.into(),
         arming: if eyes.is_some() { Arming::Watch } else { Arming::First },
-        machine: wire::Machine::even(2, 2, Bytes::gib(1), 20),
+        machine: wire::MachineNodes::even(2, 2, Bytes::gib(1), 20),
         force: true,
         ..wire::Settings::default()
     };
@@ -249,7 +249,9 @@ fn driver_with(policy: &str, eyes: impl FnOnce(&Shared) -> Option<Eyes>, more: &
             Set::MoveWhile(when) => asked.move_while = when,
             Set::Trial => asked.trial = true,
             Set::Journal(folder) => asked.journal = Some(folder),
-            Set::Machine(nodes, cpus) => asked.machine = wire::Machine::even(nodes, cpus, Bytes::gib(1), 20),
+            Set::Machine(nodes, cpus) => {
+                asked.machine = wire::MachineNodes::even(nodes, cpus, Bytes::gib(1), 20)
+            }
         }
     }
     let settings = Settings::of("/nowhere".as_ref(), asked).unwrap();

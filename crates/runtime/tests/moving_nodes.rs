@@ -3,8 +3,8 @@
 //! `homenode lab run --thp never -- target/debug/deps/moving_nodes-…`.
 
 use homenode_model::NodeId;
-use homenode_runtime::moving::{self, Mechanism, Options};
-use homenode_sys::memory::{Access, map_aligned};
+use homenode_runtime::moving::{self, Mechanism, MovingOptions};
+use homenode_sys::memory::{Protection, map_aligned};
 use homenode_sys::{HUGE, PAGE};
 
 /// Runs `f` on the first CPU of another node than `node`; `false`: there is none.
@@ -34,11 +34,12 @@ fn elsewhere(node: NodeId, f: impl FnOnce(NodeId) + Send) -> bool {
 
 #[test]
 fn what_is_told_to_have_moved_is_there() {
-    let started = moving::start(&Options { mechanism: Some(Mechanism::Protect), ..Options::default() });
+    let started =
+        moving::start(&MovingOptions { mechanism: Some(Mechanism::Protect), ..MovingOptions::default() });
     if started.mechanism != Mechanism::Protect {
         return println!("skipped: {:?}", started.reasons);
     }
-    let m = map_aligned(2 * HUGE, HUGE, Access::ReadWrite).unwrap();
+    let m = map_aligned(2 * HUGE, HUGE, Protection::ReadWrite).unwrap();
     let words = || m.pieces(PAGE).map(|page| page.start as *mut usize);
     // SAFETY: memory of this test's own.
     words().for_each(|p| unsafe { p.write(p as usize) });

@@ -5,12 +5,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use homenode_model::{Bytes, NodeId, Ns};
-use homenode_runtime::moving::{self, Mechanism, Move, Options};
-use homenode_sys::memory::{Access, discard, map_aligned};
+use homenode_runtime::moving::{self, Mechanism, MovingOptions, PageTarget};
+use homenode_sys::memory::{Protection, discard, map_aligned};
 use homenode_sys::{HUGE, PAGE, Span};
 
 fn start(mechanism: Mechanism) -> moving::Started {
-    moving::start(&Options { pretend_nodes: Some(2), mechanism: Some(mechanism), ..Options::default() })
+    moving::start(&MovingOptions {
+        pretend_nodes: Some(2),
+        mechanism: Some(mechanism),
+        ..MovingOptions::default()
+    })
 }
 
 #[test]
@@ -21,7 +25,7 @@ fn memory_that_is_given_up_past_the_c_library_stays_zero() {
         started.reasons.iter().any(|r| r.contains("noted") && r.contains("--copy-unseen")),
         "{started:?}"
     );
-    let m = map_aligned(2 * HUGE, HUGE, Access::ReadWrite).unwrap();
+    let m = map_aligned(2 * HUGE, HUGE, Protection::ReadWrite).unwrap();
     let words = || (m.start..m.end).step_by(PAGE).map(|at| at as *mut usize);
     let half = Span::new(m.start, HUGE);
     let done = AtomicBool::new(false);
@@ -31,8 +35,8 @@ fn memory_that_is_given_up_past_the_c_library_stays_zero() {
             while !done.load(Ordering::Relaxed) {
                 round += 1;
                 let to = NodeId(round % 2);
-                let mut moves: Vec<Move> =
-                    (m.start..m.end).step_by(PAGE).map(|page| Move::new(page, to)).collect();
+                let mut moves: Vec<PageTarget> =
+                    (m.start..m.end).step_by(PAGE).map(|page| PageTarget::new(page, to)).collect();
                 moving::move_pages(&mut moves, Ns(1_000_000));
                 moving::arm(&[m]);
             }
@@ -52,7 +56,7 @@ fn memory_that_is_given_up_past_the_c_library_stays_zero() {
     });
     moving::disarm_all();
     assert_eq!(moving::counters().copied, Bytes::ZERO);
-    let mut moves = [Move::new(m.end - PAGE, NodeId(1))];
+    let mut moves = [PageTarget::new(m.end - PAGE, NodeId(1))];
     moving::move_pages(&mut moves, Ns(1_000_000));
     let mut homes = [None];
     moving::homes(&[m.end - PAGE], &mut homes);

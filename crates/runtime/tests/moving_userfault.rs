@@ -2,7 +2,7 @@
 
 use homenode_model::{Bytes, Ns};
 use homenode_runtime::moving::{self, Manner, Mechanism, Span};
-use homenode_sys::memory::{Access, map_aligned, prefer_huge};
+use homenode_sys::memory::{Protection, map_aligned, prefer_huge};
 use homenode_sys::{HUGE, PAGE, maps};
 
 #[path = "moving/cases.rs"]
@@ -78,7 +78,7 @@ fn a_whole_gib_is_armed_and_comes_back() {
     /// One page in this many has contents.
     const EACH: usize = 61 * PAGE;
     let Some(_one) = cases::ready() else { return };
-    let all = map_aligned(2 * GIB + 16 * PAGE, GIB, Access::ReadWrite).unwrap();
+    let all = map_aligned(2 * GIB + 16 * PAGE, GIB, Protection::ReadWrite).unwrap();
     let m = Span { start: all.start + GIB - 3 * PAGE, end: all.start + 2 * GIB + 5 * PAGE };
     prefer_huge(all, false).unwrap();
     let split = mappings(all);

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use homenode_model::Bytes;
-use homenode_model::json::Weights;
+use homenode_model::json::MemoryWeights;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -57,7 +57,7 @@ impl Damaged<'_> {
     where
         T: Serialize + DeserializeOwned,
     {
-        let light = self.text.filter(|text| Weights::TYPED.check(text, MOST).is_ok());
+        let light = self.text.filter(|text| MemoryWeights::TYPED.check(text, MOST).is_ok());
         let (mut fields, damage) = light.map_or_else(|| (Map::new(), None), fields);
         fields.retain(|name, _| !skipped.contains(&name.as_str()));
         let mut untold: Vec<&'static str> =

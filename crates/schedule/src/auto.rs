@@ -20,10 +20,12 @@
 //!
 //! Times are per iteration of the loop: trip counts may differ.
 
+use homenode_statistics::Sorted;
+
 /// A schedule that may be chosen. The order is that of the trial, and of two that are as fast the
 /// first is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Candidate {
+pub enum ScheduleCandidate {
     /// The program's own.
     Own,
     /// Block.
@@ -36,7 +38,7 @@ pub enum Candidate {
     Affinity,
 }
 
-impl Candidate {
+impl ScheduleCandidate {
     /// All.
     pub const ALL: [Self; 5] = [Self::Own, Self::Block, Self::Cyclic, Self::Replay, Self::Affinity];
 
@@ -65,10 +67,10 @@ const LONGEST_ROW: u32 = 1 << 12;
 #[derive(Clone, Debug)]
 pub struct Auto {
     /// Candidates of this trial, with the times of their executions.
-    left: Vec<(Candidate, Vec<u64>)>,
+    left: Vec<(ScheduleCandidate, Vec<u64>)>,
     /// Whose turn it is.
     turn: usize,
-    kept: Option<(Candidate, u64)>,
+    kept: Option<(ScheduleCandidate, u64)>,
     /// Executions in a row that took another time than the kept schedule was kept for.
     row: u32,
     row_of_retrial: u32,
@@ -90,29 +92,29 @@ impl Auto {
     }
 
     fn begin(&mut self) {
-        self.left = Candidate::ALL.iter().map(|c| (*c, Vec::with_capacity(MOST))).collect();
+        self.left = ScheduleCandidate::ALL.iter().map(|c| (*c, Vec::with_capacity(MOST))).collect();
         (self.turn, self.kept, self.row) = (0, None, 0);
         self.trials += 1;
     }
 
     /// The schedule for the next execution. `possible` tells whether a schedule can be had; the
     /// program's own always can.
-    pub fn choose(&mut self, possible: impl Fn(Candidate) -> bool) -> Candidate {
+    pub fn choose(&mut self, possible: impl Fn(ScheduleCandidate) -> bool) -> ScheduleCandidate {
         if let Some((kept, _)) = self.kept {
-            return if possible(kept) { kept } else { Candidate::Own };
+            return if possible(kept) { kept } else { ScheduleCandidate::Own };
         }
         for _ in 0..self.left.len() {
             let (candidate, _) = self.left[self.turn % self.left.len()];
             self.turn = (self.turn + 1) % self.left.len();
-            if candidate == Candidate::Own || possible(candidate) {
+            if candidate == ScheduleCandidate::Own || possible(candidate) {
                 return candidate;
             }
         }
-        Candidate::Own
+        ScheduleCandidate::Own
     }
 
     /// An execution under a schedule took so long: picoseconds an iteration.
-    pub fn took(&mut self, candidate: Candidate, time: u64) {
+    pub fn took(&mut self, candidate: ScheduleCandidate, time: u64) {
         if let Some((kept, median)) = self.kept {
             if kept == candidate {
                 let is_other = time > median.saturating_add(median / 4) || time < median - median / 4;
@@ -144,9 +146,9 @@ impl Auto {
     }
 
     fn keep(&mut self) {
-        let of = |(c, times): &(Candidate, Vec<u64>)| (median(times), *c);
+        let of = |(c, times): &(ScheduleCandidate, Vec<u64>)| (median(times), *c);
         let Some((fastest, winner)) = self.left.iter().map(of).min() else { return };
-        let own = self.left.iter().map(of).find(|(_, c)| *c == Candidate::Own);
+        let own = self.left.iter().map(of).find(|(_, c)| *c == ScheduleCandidate::Own);
         self.kept = Some(match own {
             Some((time, c)) if fastest >= time - time / 50 => (c, time),
             _ => (winner, fastest),
@@ -154,7 +156,7 @@ impl Auto {
     }
 
     /// What is kept; `None`: a trial is under way.
-    pub fn kept(&self) -> Option<Candidate> {
+    pub fn kept(&self) -> Option<ScheduleCandidate> {
         self.kept.map(|(c, _)| c)
     }
 
@@ -165,9 +167,7 @@ impl Auto {
 }
 
 fn median(times: &[u64]) -> u64 {
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).copied().unwrap_or(u64::MAX)
+    Sorted::of(times).upper_median().unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -175,7 +175,11 @@ mod tests {
     use super::*;
 
     /// Runs `n` executions that take what `time` says, and returns who was tried.
-    fn execute(auto: &mut Auto, n: usize, time: impl Fn(Candidate, usize) -> u64) -> Vec<Candidate> {
+    fn execute(
+        auto: &mut Auto,
+        n: usize,
+        time: impl Fn(ScheduleCandidate, usize) -> u64,
+    ) -> Vec<ScheduleCandidate> {
         (0..n)
             .map(|i| {
                 let c = auto.choose(|_| true);
@@ -188,11 +192,11 @@ mod tests {
     #[test]
     fn the_fastest_is_kept_after_three_rounds_where_it_is_clear() {
         let mut auto = Auto::new();
-        let time = |c, i| if c == Candidate::Cyclic { 500 + i as u64 } else { 1000 + i as u64 };
+        let time = |c, i| if c == ScheduleCandidate::Cyclic { 500 + i as u64 } else { 1000 + i as u64 };
         let tried = execute(&mut auto, 15, time);
-        assert_eq!(tried[..5], Candidate::ALL);
-        assert_eq!(auto.kept(), Some(Candidate::Cyclic));
-        assert_eq!(execute(&mut auto, 50, time), [Candidate::Cyclic; 50]);
+        assert_eq!(tried[..5], ScheduleCandidate::ALL);
+        assert_eq!(auto.kept(), Some(ScheduleCandidate::Cyclic));
+        assert_eq!(execute(&mut auto, 50, time), [ScheduleCandidate::Cyclic; 50]);
         assert_eq!(auto.trials(), 1);
     }
 
@@ -200,45 +204,45 @@ mod tests {
     fn the_programs_own_stays_where_nothing_is_faster() {
         let mut auto = Auto::new();
         execute(&mut auto, 5 * MOST, |c, i| 1000 + (i as u64 * 37 + c as u64 * 11) % 40);
-        assert_eq!(auto.kept(), Some(Candidate::Own));
+        assert_eq!(auto.kept(), Some(ScheduleCandidate::Own));
         let mut auto = Auto::new();
         execute(&mut auto, 5 * MOST, |c, i| 1000 - c as u64 + i as u64 % 10);
-        assert_eq!(auto.kept(), Some(Candidate::Own), "half a percent is none");
+        assert_eq!(auto.kept(), Some(ScheduleCandidate::Own), "half a percent is none");
     }
 
     #[test]
     fn what_cannot_be_had_is_not_waited_for() {
         let mut auto = Auto::new();
         for _ in 0..3 * MOST {
-            let c = auto.choose(|c| !matches!(c, Candidate::Replay | Candidate::Affinity));
-            assert!(c < Candidate::Replay, "{c:?}");
-            auto.took(c, if c == Candidate::Block { 10 } else { 20 });
+            let c = auto.choose(|c| !matches!(c, ScheduleCandidate::Replay | ScheduleCandidate::Affinity));
+            assert!(c < ScheduleCandidate::Replay, "{c:?}");
+            auto.took(c, if c == ScheduleCandidate::Block { 10 } else { 20 });
         }
-        assert_eq!(auto.kept(), Some(Candidate::Block));
-        assert_eq!(auto.choose(|_| false), Candidate::Own);
+        assert_eq!(auto.kept(), Some(ScheduleCandidate::Block));
+        assert_eq!(auto.choose(|_| false), ScheduleCandidate::Own);
     }
 
     #[test]
     fn another_time_begins_a_new_trial_each_time_later() {
         let mut auto = Auto::new();
-        execute(&mut auto, 15, |c, _| if c == Candidate::Block { 100 } else { 200 });
-        assert_eq!(auto.kept(), Some(Candidate::Block));
+        execute(&mut auto, 15, |c, _| if c == ScheduleCandidate::Block { 100 } else { 200 });
+        assert_eq!(auto.kept(), Some(ScheduleCandidate::Block));
         // One slow execution is chance.
-        auto.took(Candidate::Block, 1000);
-        auto.took(Candidate::Block, 100);
-        assert_eq!(auto.kept(), Some(Candidate::Block));
+        auto.took(ScheduleCandidate::Block, 1000);
+        auto.took(ScheduleCandidate::Block, 100);
+        assert_eq!(auto.kept(), Some(ScheduleCandidate::Block));
         for _ in 0..ROW {
-            auto.took(Candidate::Block, 300);
+            auto.took(ScheduleCandidate::Block, 300);
         }
         assert_eq!((auto.kept(), auto.trials()), (None, 2));
-        execute(&mut auto, 15, |c, _| if c == Candidate::Cyclic { 100 } else { 200 });
-        assert_eq!(auto.kept(), Some(Candidate::Cyclic));
+        execute(&mut auto, 15, |c, _| if c == ScheduleCandidate::Cyclic { 100 } else { 200 });
+        assert_eq!(auto.kept(), Some(ScheduleCandidate::Cyclic));
         for _ in 0..ROW {
-            auto.took(Candidate::Cyclic, 300);
+            auto.took(ScheduleCandidate::Cyclic, 300);
         }
         assert_eq!(auto.trials(), 2, "twice as long a row");
         for _ in 0..ROW {
-            auto.took(Candidate::Cyclic, 300);
+            auto.took(ScheduleCandidate::Cyclic, 300);
         }
         assert_eq!(auto.trials(), 3);
     }

@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use homenode_wire::schedule::{Dealt, KEPT, Kept, Mode, REFUSED};
 
-use crate::auto::{Auto, Candidate};
+use crate::auto::{Auto, ScheduleCandidate};
 use crate::deal::Deal;
 use crate::exchange;
 use crate::file::Imported;
-use crate::homes::Homes;
-use crate::queues::{Lists, Queues};
-use crate::space::{Chunks, Run, Space};
-use crate::table::{self, Table};
-use crate::touches::{Touch, Touches};
+use crate::homes::ValueHomes;
+use crate::queues::{NodeChunks, Queues};
+use crate::space::{LoopChunks, Run, Space};
+use crate::table::{self, IterationTable};
+use crate::touches::{ChunkTouch, Touches};
 
 /// Shapes that are remembered. A loop whose trip count changes with every execution has a shape for
 /// each.
@@ -52,18 +52,18 @@ pub struct Promise {
 
 /// How a loop is executed this time.
 #[derive(Debug)]
-pub struct Decision {
+pub struct LoopExecution {
     /// Who hands out the iterations; `None`: the program's own run-time.
     pub deal: Option<Deal>,
     /// Runs that each thread records; `None`: nothing is recorded.
     pub record: Option<usize>,
     /// What is timed.
-    pub candidate: Option<Candidate>,
+    pub candidate: Option<ScheduleCandidate>,
 }
 
 /// What one thread executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct ThreadExecution {
     /// Its number.
     pub thread: u32,
     /// The node that it ran on.
@@ -83,9 +83,9 @@ pub struct StaticDecision {
 
 /// What an execution came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct LoopOutcome {
     /// What was timed.
-    pub candidate: Option<Candidate>,
+    pub candidate: Option<ScheduleCandidate>,
     /// Nanoseconds from the first thread's start to the last one's end.
     pub time: u64,
     /// Chunks that homenode handed out, or saw handed out.
@@ -95,7 +95,7 @@ pub struct Outcome {
     /// It handed them out as recorded.
     pub replayed: bool,
     /// What was recorded; `None`: there was to be no recording.
-    pub rows: Option<Vec<Row>>,
+    pub rows: Option<Vec<ThreadExecution>>,
     /// A thread had more runs than it could record.
     pub overflowed: bool,
     /// Every thread went on to the end of its iterations.
@@ -105,9 +105,9 @@ pub struct Outcome {
 /// A shape's own state.
 #[derive(Debug, Default)]
 struct Known {
-    table: Option<Arc<Table>>,
+    table: Option<Arc<IterationTable>>,
     nodes: Vec<Option<u16>>,
-    lists: Option<Arc<Lists>>,
+    lists: Option<Arc<NodeChunks>>,
     /// [`Site::version`] of these lists.
     version: u64,
     attempts: u32,
@@ -118,7 +118,7 @@ struct Known {
 struct Site {
     touches: Touches,
     /// Owners by executions, overlaid by the homes of touched pages.
-    homes: Option<Arc<Homes>>,
+    homes: Option<Arc<ValueHomes>>,
     /// Grows when the homes change.
     version: u64,
 }
@@ -146,9 +146,9 @@ pub struct Book {
     touched: BTreeMap<usize, Site>,
     /// Owners of values. An owner is a node, with `replay` a thread. Of the first recorded loop at
     /// a site.
-    of_site: BTreeMap<usize, Arc<Homes>>,
+    of_site: BTreeMap<usize, Arc<ValueHomes>>,
     /// Of the first recorded loop with these values.
-    of_space: BTreeMap<Space, Arc<Homes>>,
+    of_space: BTreeMap<Space, Arc<ValueHomes>>,
     from: Option<Imported>,
     sites: BTreeSet<usize>,
     refused: BTreeSet<String>,
@@ -203,7 +203,7 @@ impl Book {
         promise: Promise,
         place: impl Fn(usize) -> Option<(u64, u64)>,
         nodes_of: impl Fn(&[usize]) -> Vec<Option<u16>>,
-    ) -> Option<Decision> {
+    ) -> Option<LoopExecution> {
         if shape.space.count() == 0 || shape.team < 2 {
             return None;
         }
@@ -227,11 +227,13 @@ impl Book {
         self.ask_for_homes(shape, nodes_of);
         let decision = match self.mode {
             Mode::Record => self.own(shape, None),
-            Mode::Block => self.dealt(shape, promise, Candidate::Block),
-            Mode::Cyclic => self.dealt(shape, promise, Candidate::Cyclic),
-            Mode::Replay => self.dealt(shape, promise, Candidate::Replay).or_else(|| self.own(shape, None)),
+            Mode::Block => self.dealt(shape, promise, ScheduleCandidate::Block),
+            Mode::Cyclic => self.dealt(shape, promise, ScheduleCandidate::Cyclic),
+            Mode::Replay => {
+                self.dealt(shape, promise, ScheduleCandidate::Replay).or_else(|| self.own(shape, None))
+            }
             Mode::Affinity => {
-                self.dealt(shape, promise, Candidate::Affinity).or_else(|| self.own(shape, None))
+                self.dealt(shape, promise, ScheduleCandidate::Affinity).or_else(|| self.own(shape, None))
             }
             Mode::Auto => self.tried(shape, promise),
         };
@@ -244,7 +246,7 @@ impl Book {
 
     /// The program's own schedule: recorded where that is of use and was not done; timed for
     /// `auto`.
-    fn own(&mut self, shape: &Shape, candidate: Option<Candidate>) -> Option<Decision> {
+    fn own(&mut self, shape: &Shape, candidate: Option<ScheduleCandidate>) -> Option<LoopExecution> {
         let of_use = match self.mode {
             // What was asked to be replayed is the file's, or nothing.
             Mode::Replay | Mode::Affinity => self.from.is_none(),
@@ -261,36 +263,41 @@ impl Book {
         if record.is_none() && candidate.is_none() {
             return None;
         }
-        Some(Decision { deal: None, record, candidate })
+        Some(LoopExecution { deal: None, record, candidate })
     }
 
     /// The chunks in which homenode hands a loop out.
-    fn chunks(&self, shape: &Shape, promise: Promise) -> Chunks {
+    fn chunks(&self, shape: &Shape, promise: Promise) -> LoopChunks {
         let count = shape.space.count();
         let share = count.div_ceil(SHARES * u64::from(shape.team.max(1)));
-        Chunks::new(count, if promise.uneven { shape.chunk.max(share) } else { shape.chunk })
+        LoopChunks::new(count, if promise.uneven { shape.chunk.max(share) } else { shape.chunk })
     }
 
-    fn dealt(&mut self, shape: &Shape, promise: Promise, candidate: Candidate) -> Option<Decision> {
+    fn dealt(
+        &mut self,
+        shape: &Shape,
+        promise: Promise,
+        candidate: ScheduleCandidate,
+    ) -> Option<LoopExecution> {
         let chunks = self.chunks(shape, promise);
         let deal = match candidate {
-            Candidate::Own => return None,
-            Candidate::Block => Deal::Block(chunks),
-            Candidate::Cyclic => Deal::Cyclic(chunks),
-            Candidate::Replay => Deal::Replay(Arc::clone(self.shapes.get(shape)?.table.as_ref()?)),
-            Candidate::Affinity if promise.monotonic => return None,
-            Candidate::Affinity => {
+            ScheduleCandidate::Own => return None,
+            ScheduleCandidate::Block => Deal::Block(chunks),
+            ScheduleCandidate::Cyclic => Deal::Cyclic(chunks),
+            ScheduleCandidate::Replay => Deal::Replay(Arc::clone(self.shapes.get(shape)?.table.as_ref()?)),
+            ScheduleCandidate::Affinity if promise.monotonic => return None,
+            ScheduleCandidate::Affinity => {
                 let lists = self.lists(shape, chunks)?;
                 let queues = Queues::new(&lists);
                 Deal::Affinity(lists, queues)
             }
         };
-        Some(Decision { deal: Some(deal), record: None, candidate: Some(candidate) })
+        Some(LoopExecution { deal: Some(deal), record: None, candidate: Some(candidate) })
     }
 
     /// The chunks of each node, as the first recorded execution tells: of the loop itself, or of
     /// one with the same values.
-    fn lists(&mut self, shape: &Shape, chunks: Chunks) -> Option<Arc<Lists>> {
+    fn lists(&mut self, shape: &Shape, chunks: LoopChunks) -> Option<Arc<NodeChunks>> {
         if self.nodes < 2 {
             return None;
         }
@@ -303,7 +310,7 @@ impl Book {
         {
             return Some(Arc::clone(lists));
         }
-        let lists = Arc::new(Lists::new(&shape.space, chunks, homes, self.nodes)?);
+        let lists = Arc::new(NodeChunks::new(&shape.space, chunks, homes, self.nodes)?);
         if let Some(known) = self.shapes.get_mut(shape) {
             (known.lists, known.version) = (Some(Arc::clone(&lists)), version);
         }
@@ -316,7 +323,7 @@ impl Book {
     }
 
     /// A loop at a site was seen to touch pages.
-    pub fn touched(&mut self, site: usize, touches: impl IntoIterator<Item = Touch>) {
+    pub fn touched(&mut self, site: usize, touches: impl IntoIterator<Item = ChunkTouch>) {
         if self.touched.contains_key(&site) || self.touched.len() < SHAPES {
             self.touched.entry(site).or_default().touches.add(touches);
         }
@@ -330,14 +337,14 @@ impl Book {
         }
         let by_execution = self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space));
         let nodes = site.touches.nodes(nodes_of);
-        let homes = by_execution.map_or(&Homes::default(), |homes| &**homes).overlaid(nodes);
+        let homes = by_execution.map_or(&ValueHomes::default(), |homes| &**homes).overlaid(nodes);
         if site.homes.as_deref() != Some(&homes) {
             site.homes = Some(Arc::new(homes));
             site.version += 1;
         }
     }
 
-    fn tried(&mut self, shape: &Shape, promise: Promise) -> Option<Decision> {
+    fn tried(&mut self, shape: &Shape, promise: Promise) -> Option<LoopExecution> {
         let key = auto_key(shape);
         if !self.autos.contains_key(&key) && self.autos.len() >= SHAPES {
             return None;
@@ -347,12 +354,12 @@ impl Book {
         let replay = self.shapes.get(shape).is_some_and(|k| k.table.is_some());
         let affinity = !promise.monotonic && self.lists(shape, size).is_some();
         let chosen = auto.choose(|c| match c {
-            Candidate::Own | Candidate::Block | Candidate::Cyclic => true,
-            Candidate::Replay => replay,
-            Candidate::Affinity => affinity,
+            ScheduleCandidate::Own | ScheduleCandidate::Block | ScheduleCandidate::Cyclic => true,
+            ScheduleCandidate::Replay => replay,
+            ScheduleCandidate::Affinity => affinity,
         });
         self.autos.insert(key, auto);
-        self.dealt(shape, promise, chosen).or_else(|| self.own(shape, Some(Candidate::Own)))
+        self.dealt(shape, promise, chosen).or_else(|| self.own(shape, Some(ScheduleCandidate::Own)))
     }
 
     /// Whether static loops follow data in a mode.
@@ -397,7 +404,7 @@ impl Book {
 
     /// All threads of a team have started a static loop. `taken`: their ranges were exchanged. Else
     /// a row has what the program's own schedule gave, if that was wanted.
-    pub fn began_static(&mut self, shape: &Shape, rows: Vec<Row>, taken: bool) {
+    pub fn began_static(&mut self, shape: &Shape, rows: Vec<ThreadExecution>, taken: bool) {
         if taken {
             self.sites.insert(shape.site);
             self.taken += 1;
@@ -407,14 +414,14 @@ impl Book {
         if taken || threads.iter().all(Vec::is_empty) {
             return;
         }
-        match Table::new(shape.space.count(), threads) {
+        match IterationTable::new(shape.space.count(), threads) {
             Ok(table) => self.learn(shape, &table, &nodes),
             Err(why) => self.refuse(format!("the recording of a static loop makes no sense: {why}")),
         }
     }
 
     /// What each thread executed and its node, by its number.
-    fn by_thread(&mut self, team: u32, rows: Vec<Row>) -> (Vec<Vec<Run>>, Vec<Option<u16>>) {
+    fn by_thread(&mut self, team: u32, rows: Vec<ThreadExecution>) -> (Vec<Vec<Run>>, Vec<Option<u16>>) {
         let mut threads = vec![Vec::new(); team as usize];
         let mut nodes = vec![None; team as usize];
         for row in rows {
@@ -431,14 +438,14 @@ impl Book {
     }
 
     /// An execution has ended.
-    pub fn ended(&mut self, shape: &Shape, outcome: Outcome) {
+    pub fn ended(&mut self, shape: &Shape, outcome: LoopOutcome) {
         match outcome.taken {
             true => self.taken += 1,
             false => self.own += 1,
         }
         if outcome.replayed {
             // A table joins neighbours: the program's chunks are counted.
-            let chunks = Chunks::new(shape.space.count(), shape.chunk).number();
+            let chunks = LoopChunks::new(shape.space.count(), shape.chunk).number();
             let chunks = if outcome.complete { chunks } else { outcome.chunks };
             self.chunks += chunks;
             self.replayed += chunks;
@@ -468,7 +475,7 @@ impl Book {
         self.refused.remove(&too_many);
         self.recorded += outcome.chunks;
         let (threads, nodes) = self.by_thread(shape.team, rows);
-        match Table::new(shape.space.count(), threads) {
+        match IterationTable::new(shape.space.count(), threads) {
             Ok(table) => {
                 let table = Arc::new(table);
                 self.learn(shape, &table, &nodes);
@@ -480,11 +487,11 @@ impl Book {
         }
     }
 
-    fn learn(&mut self, shape: &Shape, table: &Table, nodes: &[Option<u16>]) {
+    fn learn(&mut self, shape: &Shape, table: &IterationTable, nodes: &[Option<u16>]) {
         if self.of_site.contains_key(&shape.site) {
             return;
         }
-        let homes = Homes::of(&shape.space, table, |t| match self.mode {
+        let homes = ValueHomes::of(&shape.space, table, |t| match self.mode {
             Mode::Replay => u16::try_from(t).ok(),
             _ => nodes.get(t).copied().flatten(),
         });
@@ -497,13 +504,13 @@ impl Book {
     }
 
     /// The recorded tables, with the nodes of their threads.
-    pub fn tables(&self) -> impl Iterator<Item = (&Shape, &Table, &[Option<u16>])> {
+    pub fn tables(&self) -> impl Iterator<Item = (&Shape, &IterationTable, &[Option<u16>])> {
         self.shapes.iter().filter_map(|(shape, k)| Some((shape, &**k.table.as_ref()?, &k.nodes[..])))
     }
 
     /// What became of it.
     pub fn dealt_so_far(&self) -> Dealt {
-        let mut kept: BTreeMap<Candidate, u64> = BTreeMap::new();
+        let mut kept: BTreeMap<ScheduleCandidate, u64> = BTreeMap::new();
         for candidate in self.autos.values().filter_map(Auto::kept) {
             *kept.entry(candidate).or_default() += 1;
         }
@@ -537,7 +544,7 @@ fn auto_key(shape: &Shape) -> (usize, u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queues::Order;
+    use crate::queues::StealOrder;
 
     fn shape(count: i128, team: u32) -> Shape {
         Shape { site: 0x1000, space: Space::excluding(0, count, 1).unwrap(), chunk: 10, team }
@@ -547,15 +554,18 @@ mod tests {
         vec![None; pages.len()]
     }
 
-    fn decide(book: &mut Book, shape: &Shape) -> Option<Decision> {
+    fn decide(book: &mut Book, shape: &Shape) -> Option<LoopExecution> {
         book.decide(shape, Promise::default(), |_| None, nothing)
     }
 
-    fn recorded(count: u64, split: u64) -> Outcome {
-        let row =
-            |thread, begin, end| Row { thread, node: Some(thread as u16), runs: vec![Run { begin, end }] };
+    fn recorded(count: u64, split: u64) -> LoopOutcome {
+        let row = |thread, begin, end| ThreadExecution {
+            thread,
+            node: Some(thread as u16),
+            runs: vec![Run { begin, end }],
+        };
         let rows = vec![row(1, split, count), row(0, 0, split)];
-        Outcome { rows: Some(rows), chunks: 2, complete: true, ..Outcome::default() }
+        LoopOutcome { rows: Some(rows), chunks: 2, complete: true, ..LoopOutcome::default() }
     }
 
     #[test]
@@ -565,7 +575,8 @@ mod tests {
         let first = decide(&mut book, &shape).unwrap();
         assert!(first.deal.is_none() && first.record.is_some_and(|n| n >= 10));
         book.ended(&shape, recorded(100, 30));
-        let Some(Decision { deal: Some(Deal::Replay(table)), record: None, .. }) = decide(&mut book, &shape)
+        let Some(LoopExecution { deal: Some(Deal::Replay(table)), record: None, .. }) =
+            decide(&mut book, &shape)
         else {
             panic!("it is replayed")
         };
@@ -574,7 +585,7 @@ mod tests {
         for other in [self::shape(100, 3), self::shape(101, 2)] {
             assert!(decide(&mut book, &other).unwrap().deal.is_none());
         }
-        book.ended(&shape, Outcome { taken: true, replayed: true, chunks: 5, ..Outcome::default() });
+        book.ended(&shape, LoopOutcome { taken: true, replayed: true, chunks: 5, ..LoopOutcome::default() });
         let dealt = book.dealt_so_far();
         assert_eq!((dealt.loops, dealt.taken, dealt.own, dealt.replayed, dealt.recorded), (1, 1, 1, 5, 2));
         assert_eq!(dealt.tables, 1);
@@ -595,7 +606,7 @@ mod tests {
         let mut room = Vec::new();
         while let Some(decision) = decide(&mut book, &shape) {
             room.push(decision.record.unwrap());
-            let outcome = Outcome { overflowed: true, ..recorded(1_000_000, 5) };
+            let outcome = LoopOutcome { overflowed: true, ..recorded(1_000_000, 5) };
             book.ended(&shape, outcome);
         }
         assert!(room.is_sorted() && room.len() == ATTEMPTS as usize, "{room:?}");
@@ -630,7 +641,7 @@ mod tests {
             let nodes_of = |pages: &[usize]| pages.iter().map(|p| Some((*p as u16 + at) % 2)).collect();
             let deal = book.decide(&shape, Promise::default(), |_| None, nodes_of)?.deal;
             let Some(Deal::Affinity(lists, queues)) = deal else { return None };
-            Some(queues.next(&lists, &Order::flat(2), 1)?.begin)
+            Some(queues.next(&lists, &StealOrder::flat(2), 1)?.begin)
         };
         assert_eq!(own(&mut book, 0), None);
         book.ended(&shape, recorded(100, 30));
@@ -648,7 +659,7 @@ mod tests {
 
     #[test]
     fn static_loops_follow_the_first_loop_over_their_values() {
-        let row = |thread: u32, runs: &[(u64, u64)]| Row {
+        let row = |thread: u32, runs: &[(u64, u64)]| ThreadExecution {
             thread,
             node: Some(thread as u16),
             runs: runs.iter().map(|(begin, end)| Run { begin: *begin, end: *end }).collect(),
@@ -659,14 +670,17 @@ mod tests {
             let (first, loop_) = (shape(100, 2), Shape { site: 0x2000, chunk: 0, ..shape(100, 2) });
             assert!(decide(&mut book, &first).unwrap().record.is_some());
             let rows = vec![row(0, &[(60, 100)]), row(1, &[(0, 60)])];
-            let outcome = Outcome { rows: Some(rows), complete: true, ..Outcome::default() };
+            let outcome = LoopOutcome { rows: Some(rows), complete: true, ..LoopOutcome::default() };
             book.ended(&first, outcome);
             let decision = book.decide_static(&loop_);
             assert_eq!(decision, StaticDecision { ranges: swapped.clone(), record: false }, "{mode}");
             book.began_static(&loop_, vec![row(0, &[]), row(1, &[])], true);
             assert_eq!((book.dealt_so_far().taken, book.dealt_so_far().loops), (1, 2));
             // Where the threads run by now decides, not where they ran.
-            let moved = vec![Row { node: Some(1), ..row(0, &[]) }, Row { node: Some(0), ..row(1, &[]) }];
+            let moved = vec![
+                ThreadExecution { node: Some(1), ..row(0, &[]) },
+                ThreadExecution { node: Some(0), ..row(1, &[]) },
+            ];
             book.began_static(&loop_, moved, true);
             let now = if mode == Mode::Affinity { None } else { swapped.clone() };
             assert_eq!(book.decide_static(&loop_).ranges, now, "{mode}");
@@ -697,16 +711,16 @@ mod tests {
         let mut book = Book::new(Mode::Auto, 2);
         let shape = shape(1000, 2);
         for _ in 0..100 {
-            let Decision { deal, record, candidate } = decide(&mut book, &shape).unwrap();
+            let LoopExecution { deal, record, candidate } = decide(&mut book, &shape).unwrap();
             let time = if matches!(deal, Some(Deal::Cyclic(_))) { 1_000 } else { 2_000 };
             let rows = record.and_then(|_| recorded(1000, 500).rows);
-            let outcome = Outcome {
+            let outcome = LoopOutcome {
                 candidate,
                 time,
                 taken: deal.is_some(),
                 rows,
                 complete: true,
-                ..Outcome::default()
+                ..LoopOutcome::default()
             };
             book.ended(&shape, outcome);
         }
@@ -721,7 +735,7 @@ mod tests {
         let mut book = Book::new(Mode::Cyclic, 1);
         let shape = Shape { chunk: 1, ..shape(1 << 40, 4) };
         let promise = Promise { uneven: true, ..Promise::default() };
-        let Some(Decision { deal: Some(Deal::Cyclic(chunks)), .. }) =
+        let Some(LoopExecution { deal: Some(Deal::Cyclic(chunks)), .. }) =
             book.decide(&shape, promise, |_| None, nothing)
         else {
             panic!("it is dealt")

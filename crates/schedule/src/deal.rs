@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::queues::{Lists, Order, Queues};
-use crate::space::{Chunks, Run};
-use crate::table::Table;
+use crate::queues::{NodeChunks, Queues, StealOrder};
+use crate::space::{LoopChunks, Run};
+use crate::table::IterationTable;
 
 /// How the iterations of one execution of a loop are dealt. Threads share it.
 #[derive(Debug)]
 pub enum Deal {
     /// Each thread gets one run of neighbouring chunks; the runs differ by at most one chunk.
-    Block(Chunks),
+    Block(LoopChunks),
     /// Thread `t` of `n` gets the chunks `t`, `t + n`, `t + 2 n`, …
-    Cyclic(Chunks),
+    Cyclic(LoopChunks),
     /// Each thread gets the runs that a table has for it.
-    Replay(Arc<Table>),
+    Replay(Arc<IterationTable>),
     /// Each thread gets chunks of its own node, and then those of others.
-    Affinity(Arc<Lists>, Queues),
+    Affinity(Arc<NodeChunks>, Queues),
 }
 
 /// How far a thread is. Each thread has its own.
@@ -43,7 +43,7 @@ impl Deal {
     /// The thread's next iterations, never an empty run; `None`: there are no more for this thread.
     /// `order` tells which node comes after which; only [`Deal::Affinity`] looks at it.
     #[inline]
-    pub fn next(&self, cursor: &mut Cursor, order: &Order) -> Option<Run> {
+    pub fn next(&self, cursor: &mut Cursor, order: &StealOrder) -> Option<Run> {
         let Cursor { thread, team, node, at } = *cursor;
         let run = match self {
             Self::Block(chunks) => {
@@ -70,7 +70,7 @@ impl Deal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::homes::Homes;
+    use crate::homes::ValueHomes;
     use crate::space::Space;
     use proptest::prelude::*;
 
@@ -79,7 +79,7 @@ mod tests {
         deal: &Deal,
         team: u32,
         node_of: impl Fn(u32) -> u16,
-        order: &Order,
+        order: &StealOrder,
         picks: &[u32],
     ) -> Vec<Vec<Run>> {
         let mut cursors: Vec<Cursor> = (0..team).map(|t| Cursor::new(t, team, node_of(t))).collect();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn once(count: u64, got: &[Vec<Run>]) {
-        Table::new(count, got.to_vec()).unwrap();
+        IterationTable::new(count, got.to_vec()).unwrap();
         // Who has the last iteration has it last.
         for runs in got {
             let last = runs.iter().position(|r| r.end == count);
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn block_and_cyclic_are_what_they_are_called() {
-        let chunks = Chunks::new(10, 2);
-        let order = Order::flat(1);
+        let chunks = LoopChunks::new(10, 2);
+        let order = StealOrder::flat(1);
         let block = dealt(&Deal::Block(chunks), 2, |_| 0, &order, &[]);
         assert_eq!(block, [vec![Run { begin: 0, end: 4 }], vec![Run { begin: 4, end: 10 }]]);
         let cyclic = dealt(&Deal::Cyclic(chunks), 2, |_| 0, &order, &[]);
@@ -124,12 +124,12 @@ mod tests {
     #[test]
     fn a_loop_of_2_63_iterations_is_dealt_without_counting_them() {
         let count = 1 << 63;
-        let block = dealt(&Deal::Block(Chunks::new(count, 1)), 3, |_| 0, &Order::flat(1), &[]);
+        let block = dealt(&Deal::Block(LoopChunks::new(count, 1)), 3, |_| 0, &StealOrder::flat(1), &[]);
         once(count, &block);
-        let wide = Chunks::new(count, 1 << 61);
-        once(count, &dealt(&Deal::Cyclic(wide), 3, |_| 0, &Order::flat(1), &[]));
+        let wide = LoopChunks::new(count, 1 << 61);
+        once(count, &dealt(&Deal::Cyclic(wide), 3, |_| 0, &StealOrder::flat(1), &[]));
         let mut far = Cursor { at: u64::MAX / 2, ..Cursor::new(2, 3, 0) };
-        assert_eq!(Deal::Cyclic(Chunks::new(u64::MAX, 1)).next(&mut far, &Order::flat(1)), None);
+        assert_eq!(Deal::Cyclic(LoopChunks::new(u64::MAX, 1)).next(&mut far, &StealOrder::flat(1)), None);
     }
 
     proptest! {
@@ -138,8 +138,8 @@ mod tests {
             count in 0u64..300, size in 0u64..40, team in 1u32..9, nodes in 1u16..4,
             picks in prop::collection::vec(any::<u32>(), 0..30), seed in any::<u64>(),
         ) {
-            let chunks = Chunks::new(count, size);
-            let order = Order::flat(nodes);
+            let chunks = LoopChunks::new(count, size);
+            let order = StealOrder::flat(nodes);
             let node_of = |t: u32| (t as u16) % nodes;
             let block = dealt(&Deal::Block(chunks), team, node_of, &order, &picks);
             once(count, &block);
@@ -152,15 +152,15 @@ mod tests {
                 let to = (seed.wrapping_mul(k + 7) >> 5) % u64::from(team);
                 threads[to as usize].push(chunks.run(k));
             }
-            let table = Arc::new(Table::new(count, threads).unwrap());
+            let table = Arc::new(IterationTable::new(count, threads).unwrap());
             let replayed = dealt(&Deal::Replay(Arc::clone(&table)), team, node_of, &order, &picks);
             once(count, &replayed);
             for (t, runs) in replayed.iter().enumerate() {
                 prop_assert_eq!(&runs[..], table.runs(t));
             }
             let space = Space::excluding(0, count.into(), 1).unwrap();
-            let homes = Homes::of(&space, &table, |t| (t % 2 == 0).then(|| node_of(t as u32)));
-            if let Some(lists) = Lists::new(&space, chunks, &homes, nodes) {
+            let homes = ValueHomes::of(&space, &table, |t| (t % 2 == 0).then(|| node_of(t as u32)));
+            if let Some(lists) = NodeChunks::new(&space, chunks, &homes, nodes) {
                 let queues = Queues::new(&lists);
                 once(count, &dealt(&Deal::Affinity(Arc::new(lists), queues), team, node_of, &order, &picks));
             }

@@ -8,10 +8,10 @@
 //!
 //! # Approach
 //!
-//! Each dimension of the array has a [`Spec`], as in High Performance Fortran. The parts form a
-//! grid over the distributed dimensions. The part of an element follows from its indices alone.
-//! [`crate::share`] gives a team's threads their indices, [`crate::page_owners`] gives each page
-//! the node that owns most of the page.
+//! Each dimension of the array has a [`DimensionFormat`], as in High Performance Fortran. The parts
+//! form a grid over the distributed dimensions. The part of an element follows from its indices
+//! alone. [`crate::share`] gives a team's threads their indices, [`crate::page_owners`] gives each
+//! page the node that owns most of the page.
 //!
 //! # Terms
 //!
@@ -31,7 +31,7 @@ pub const PARTS: u64 = 1 << 16;
 
 /// How one dimension is distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spec {
+pub enum DimensionFormat {
     /// Not at all: each part has all indices.
     Star,
     /// Each part has one range of neighbouring indices.
@@ -42,15 +42,15 @@ pub enum Spec {
 
 /// One dimension of a distributed array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dimension {
+pub struct DistributedDimension {
     extent: u64,
-    spec: Spec,
+    spec: DimensionFormat,
     parts: u64,
     unit: u64,
 }
 
-impl Dimension {
-    const NONE: Self = Self { extent: 1, spec: Spec::Star, parts: 1, unit: 1 };
+impl DistributedDimension {
+    const NONE: Self = Self { extent: 1, spec: DimensionFormat::Star, parts: 1, unit: 1 };
 
     /// A dimension of `extent` indices over `parts` parts. Borders of blocks are multiples of
     /// `unit`.
@@ -58,14 +58,14 @@ impl Dimension {
     /// # Errors
     /// A number is zero, there are more than [`PARTS`] parts, or an undistributed dimension has
     /// several parts.
-    pub fn new(extent: u64, spec: Spec, parts: u64, unit: u64) -> Result<Self, String> {
+    pub fn new(extent: u64, spec: DimensionFormat, parts: u64, unit: u64) -> Result<Self, String> {
         if extent == 0 || i64::try_from(extent).is_err() {
             return Err(format!("a dimension of {extent} indices cannot be distributed"));
         }
-        if matches!(spec, Spec::Cyclic(0)) {
+        if matches!(spec, DimensionFormat::Cyclic(0)) {
             return Err("CYCLIC(0) deals chunks of no index: the chunk size is 1 or more".into());
         }
-        if parts == 0 || parts > PARTS || unit == 0 || (spec == Spec::Star && parts != 1) {
+        if parts == 0 || parts > PARTS || unit == 0 || (spec == DimensionFormat::Star && parts != 1) {
             return Err(format!("{parts} parts with borders at multiples of {unit} are no grid"));
         }
         Ok(Self { extent, spec, parts, unit })
@@ -77,7 +77,7 @@ impl Dimension {
     }
 
     /// How it is distributed.
-    pub const fn spec(&self) -> Spec {
+    pub const fn spec(&self) -> DimensionFormat {
         self.spec
     }
 
@@ -100,9 +100,9 @@ impl Dimension {
     /// The part that owns an index.
     pub fn owner(&self, index: u64) -> u64 {
         match self.spec {
-            Spec::Star => 0,
-            Spec::Cyclic(size) => index / size % self.parts,
-            Spec::Block => {
+            DimensionFormat::Star => 0,
+            DimensionFormat::Cyclic(size) => index / size % self.parts,
+            DimensionFormat::Block => {
                 let (units, unit) = (self.extent.div_ceil(self.unit), index / self.unit);
                 let (each, longer) = (units / self.parts, units % self.parts);
                 match unit.checked_sub(longer * (each + 1)) {
@@ -117,10 +117,10 @@ impl Dimension {
     /// One past the last index of those behind `index` that have its owner without a gap.
     pub fn same_owner_until(&self, index: u64) -> u64 {
         match self.spec {
-            Spec::Star => self.extent,
-            Spec::Block => self.border(self.owner(index) + 1),
-            Spec::Cyclic(_) if self.parts == 1 => self.extent,
-            Spec::Cyclic(size) => (index / size + 1).saturating_mul(size).min(self.extent),
+            DimensionFormat::Star => self.extent,
+            DimensionFormat::Block => self.border(self.owner(index) + 1),
+            DimensionFormat::Cyclic(_) if self.parts == 1 => self.extent,
+            DimensionFormat::Cyclic(size) => (index / size + 1).saturating_mul(size).min(self.extent),
         }
     }
 }
@@ -133,20 +133,20 @@ pub fn balanced(count: u64, shares: u64, which: u64) -> u64 {
 
 /// A distributed array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Distribution {
-    dims: [Dimension; DIMENSIONS],
+pub struct DistributedArray {
+    dims: [DistributedDimension; DIMENSIONS],
     count: usize,
     element: u64,
     leading: u64,
 }
 
-impl Distribution {
+impl DistributedArray {
     /// An array whose dimensions are known, with elements of `element` bytes and rows that are
     /// `leading` elements apart.
     ///
     /// # Errors
     /// There are no dimensions or too many; rows overlap; the array is larger than memory.
-    pub fn of(dims: &[Dimension], element: u64, leading: u64) -> Result<Self, String> {
+    pub fn of(dims: &[DistributedDimension], element: u64, leading: u64) -> Result<Self, String> {
         let Some(last) = dims.last().filter(|_| dims.len() <= DIMENSIONS) else {
             return Err(format!("an array has 1 to {DIMENSIONS} dimensions, not {}", dims.len()));
         };
@@ -156,7 +156,7 @@ impl Distribution {
         if leading < last.extent {
             return Err(format!("rows of {} elements overlap: they are {leading} apart", last.extent));
         }
-        let mut all = [Dimension::NONE; DIMENSIONS];
+        let mut all = [DistributedDimension::NONE; DIMENSIONS];
         all[..dims.len()].copy_from_slice(dims);
         let made = Self { dims: all, count: dims.len(), element, leading };
         let parts = dims.iter().try_fold(1u64, |all, d| all.checked_mul(d.parts));
@@ -174,23 +174,25 @@ impl Distribution {
     /// Distributes an array over `parts` parts, whose grid follows from the extents.
     ///
     /// # Errors
-    /// Those of [`Dimension::new`] and [`Distribution::of`]; fewer specs than extents.
-    pub fn new(extents: &[u64], specs: &[Spec], element: u64, parts: u64) -> Result<Self, String> {
+    /// Those of [`DistributedDimension::new`] and [`DistributedArray::of`]; fewer specs than
+    /// extents.
+    pub fn new(extents: &[u64], specs: &[DimensionFormat], element: u64, parts: u64) -> Result<Self, String> {
         let grid = grid(extents, specs, parts)?;
         let each = extents.iter().zip(specs).zip(&grid);
-        let dims: Vec<Dimension> =
-            each.map(|((e, s), parts)| Dimension::new(*e, *s, *parts, 1)).collect::<Result<_, _>>()?;
+        let dims: Vec<DistributedDimension> = each
+            .map(|((e, s), parts)| DistributedDimension::new(*e, *s, *parts, 1))
+            .collect::<Result<_, _>>()?;
         Self::of(&dims, element, extents.last().copied().unwrap_or(0))
     }
 
-    /// As [`Distribution::new`], with rows padded and block borders rounded so that no page of
+    /// As [`DistributedArray::new`], with rows padded and block borders rounded so that no page of
     /// `page` bytes has elements of two parts. The array begins at a page border.
     ///
     /// # Errors
-    /// As [`Distribution::new`]; chunks of a cyclic innermost dimension are no whole pages.
+    /// As [`DistributedArray::new`]; chunks of a cyclic innermost dimension are no whole pages.
     pub fn padded(
         extents: &[u64],
-        specs: &[Spec],
+        specs: &[DimensionFormat],
         element: u64,
         parts: u64,
         page: u64,
@@ -203,7 +205,7 @@ impl Distribution {
         let mut leading = plain.leading;
         if finest == innermost {
             let unit = page / common(page, element);
-            if let Spec::Cyclic(size) = dims[finest].spec
+            if let DimensionFormat::Cyclic(size) = dims[finest].spec
                 && size % unit != 0
             {
                 return Err(format!(
@@ -219,13 +221,16 @@ impl Distribution {
         } else {
             let middle: u64 = dims[finest + 1..innermost].iter().map(|d| d.extent).product();
             let steps = match dims[finest].spec {
-                Spec::Cyclic(size) if is_outermost => size,
+                DimensionFormat::Cyclic(size) if is_outermost => size,
                 _ => 1,
             };
             // Greatest common divisors with a page need no more than the remainder.
             let inner = (middle % page) * (element % page) % page * (steps % page) % page;
             let padded = leading.next_multiple_of(page / common(page, inner));
-            if dims[finest].spec == Spec::Block && is_outermost && padded > leading.saturating_mul(2) {
+            if dims[finest].spec == DimensionFormat::Block
+                && is_outermost
+                && padded > leading.saturating_mul(2)
+            {
                 // Rows are short: borders between pages cost less than padding.
                 let row = (middle % page) * (leading % page) % page * (element % page) % page;
                 dims[finest].unit = page / common(page, row);
@@ -237,7 +242,7 @@ impl Distribution {
     }
 
     /// The dimensions, the outermost first.
-    pub fn dims(&self) -> &[Dimension] {
+    pub fn dims(&self) -> &[DistributedDimension] {
         &self.dims[..self.count]
     }
 
@@ -294,7 +299,7 @@ impl Distribution {
 
 /// `parts` as a grid over the distributed dimensions: the prime factors go, the largest first, to
 /// the dimension that has the most indices a part. The outermost of equals wins.
-fn grid(extents: &[u64], specs: &[Spec], parts: u64) -> Result<Vec<u64>, String> {
+fn grid(extents: &[u64], specs: &[DimensionFormat], parts: u64) -> Result<Vec<u64>, String> {
     if extents.len() != specs.len() || extents.is_empty() || extents.len() > DIMENSIONS {
         return Err(format!("an array has 1 to {DIMENSIONS} dimensions, not {}", extents.len()));
     }
@@ -313,7 +318,8 @@ fn grid(extents: &[u64], specs: &[Spec], parts: u64) -> Result<Vec<u64>, String>
     }
     for prime in primes.into_iter().rev() {
         let most = |dim: &usize| (extents[*dim] / grid[*dim], std::cmp::Reverse(*dim));
-        let Some(dim) = (0..extents.len()).filter(|d| specs[*d] != Spec::Star).max_by_key(most) else {
+        let Some(dim) = (0..extents.len()).filter(|d| specs[*d] != DimensionFormat::Star).max_by_key(most)
+        else {
             break;
         };
         grid[dim] *= prime;
@@ -336,12 +342,16 @@ pub mod tests {
     use proptest::prelude::*;
 
     /// Any way to distribute a dimension.
-    pub fn any_spec() -> impl Strategy<Value = Spec> {
-        prop_oneof![Just(Spec::Star), Just(Spec::Block), (1u64..9).prop_map(Spec::Cyclic)]
+    pub fn any_spec() -> impl Strategy<Value = DimensionFormat> {
+        prop_oneof![
+            Just(DimensionFormat::Star),
+            Just(DimensionFormat::Block),
+            (1u64..9).prop_map(DimensionFormat::Cyclic)
+        ]
     }
 
     /// Extents and specs of a small array.
-    pub fn any_array() -> impl Strategy<Value = (Vec<u64>, Vec<Spec>)> {
+    pub fn any_array() -> impl Strategy<Value = (Vec<u64>, Vec<DimensionFormat>)> {
         prop::collection::vec((1u64..14, any_spec()), 1..4).prop_map(|dims| dims.into_iter().unzip())
     }
 
@@ -356,49 +366,76 @@ pub mod tests {
 
     #[test]
     fn blocks_are_those_of_schedule_static() {
-        let dim = Dimension::new(10, Spec::Block, 4, 1).unwrap();
+        let dim = DistributedDimension::new(10, DimensionFormat::Block, 4, 1).unwrap();
         assert_eq!((0..=4).map(|p| dim.border(p)).collect::<Vec<_>>(), [0, 3, 6, 8, 10]);
         assert_eq!((0..10).map(|i| dim.owner(i)).collect::<Vec<_>>(), [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]);
-        let few = Dimension::new(2, Spec::Block, 4, 1).unwrap();
+        let few = DistributedDimension::new(2, DimensionFormat::Block, 4, 1).unwrap();
         assert_eq!((0..=4).map(|p| few.border(p)).collect::<Vec<_>>(), [0, 1, 2, 2, 2]);
-        let paged = Dimension::new(10, Spec::Block, 2, 4).unwrap();
+        let paged = DistributedDimension::new(10, DimensionFormat::Block, 2, 4).unwrap();
         assert_eq!((0..=2).map(|p| paged.border(p)).collect::<Vec<_>>(), [0, 8, 10]);
     }
 
     #[test]
     fn a_grid_divides_the_longer_dimension_first() {
-        let specs = [Spec::Block, Spec::Star, Spec::Cyclic(2)];
+        let specs = [DimensionFormat::Block, DimensionFormat::Star, DimensionFormat::Cyclic(2)];
         assert_eq!(grid(&[100, 900, 1000], &specs, 12).unwrap(), [1, 1, 12]);
         assert_eq!(grid(&[1000, 900, 1000], &specs, 12).unwrap(), [3, 1, 4]);
-        assert_eq!(grid(&[1000], &[Spec::Star], 4).unwrap(), [1], "nothing is distributed");
+        assert_eq!(grid(&[1000], &[DimensionFormat::Star], 4).unwrap(), [1], "nothing is distributed");
     }
 
     #[test]
     fn nonsense_is_refused_in_words() {
-        let refused = |extents: &[u64], specs: &[Spec], element, parts| {
-            Distribution::new(extents, specs, element, parts).unwrap_err()
+        let refused = |extents: &[u64], specs: &[DimensionFormat], element, parts| {
+            DistributedArray::new(extents, specs, element, parts).unwrap_err()
         };
         assert!(refused(&[], &[], 8, 2).contains("1 to 7 dimensions"));
-        assert!(refused(&[8], &[Spec::Cyclic(0)], 8, 2).contains("CYCLIC(0)"));
-        assert!(refused(&[0], &[Spec::Block], 8, 2).contains("0 indices"));
-        assert!(refused(&[8], &[Spec::Block], 0, 2).contains("0 bytes"));
-        assert!(refused(&[8], &[Spec::Block], 8, 0).contains("0 parts"));
-        assert!(refused(&[1 << 40, 1 << 30], &[Spec::Block; 2], 8, 2).contains("2^63 bytes"));
-        assert!(refused(&[1 << 63], &[Spec::Block], 1, 2).contains("indices"));
-        let small = Distribution::padded(&[8, 4096], &[Spec::Star, Spec::Cyclic(3)], 8, 2, 4096);
+        assert!(refused(&[8], &[DimensionFormat::Cyclic(0)], 8, 2).contains("CYCLIC(0)"));
+        assert!(refused(&[0], &[DimensionFormat::Block], 8, 2).contains("0 indices"));
+        assert!(refused(&[8], &[DimensionFormat::Block], 0, 2).contains("0 bytes"));
+        assert!(refused(&[8], &[DimensionFormat::Block], 8, 0).contains("0 parts"));
+        assert!(refused(&[1 << 40, 1 << 30], &[DimensionFormat::Block; 2], 8, 2).contains("2^63 bytes"));
+        assert!(refused(&[1 << 63], &[DimensionFormat::Block], 1, 2).contains("indices"));
+        let small = DistributedArray::padded(
+            &[8, 4096],
+            &[DimensionFormat::Star, DimensionFormat::Cyclic(3)],
+            8,
+            2,
+            4096,
+        );
         assert!(small.unwrap_err().contains("use CYCLIC(512)"));
     }
 
     #[test]
     fn a_padded_matrix_has_columns_on_page_borders() {
         // The LU of the paper: columns of 1400 doubles, dealt in turn.
-        let lu = Distribution::padded(&[1400, 1400], &[Spec::Cyclic(1), Spec::Star], 8, 4, 4096).unwrap();
+        let lu = DistributedArray::padded(
+            &[1400, 1400],
+            &[DimensionFormat::Cyclic(1), DimensionFormat::Star],
+            8,
+            4,
+            4096,
+        )
+        .unwrap();
         assert_eq!(lu.leading(), 1536);
         // Chunks of 16 columns are whole pages with less.
-        let wide = Distribution::padded(&[1400, 1400], &[Spec::Cyclic(16), Spec::Star], 8, 4, 4096).unwrap();
+        let wide = DistributedArray::padded(
+            &[1400, 1400],
+            &[DimensionFormat::Cyclic(16), DimensionFormat::Star],
+            8,
+            4,
+            4096,
+        )
+        .unwrap();
         assert_eq!(wide.leading(), 1408);
         // Rows of 80 bytes are not padded to pages; borders move instead.
-        let thin = Distribution::padded(&[100_000, 10], &[Spec::Block, Spec::Star], 8, 4, 4096).unwrap();
+        let thin = DistributedArray::padded(
+            &[100_000, 10],
+            &[DimensionFormat::Block, DimensionFormat::Star],
+            8,
+            4,
+            4096,
+        )
+        .unwrap();
         assert_eq!((thin.leading(), thin.dims()[0].unit()), (10, 256));
     }
 
@@ -408,7 +445,7 @@ pub mod tests {
             extent in 1u64..200, parts in 1u64..12, unit in 1u64..9, index in 0u64..200,
         ) {
             let index = index % extent;
-            let dim = Dimension::new(extent, Spec::Block, parts, unit).unwrap();
+            let dim = DistributedDimension::new(extent, DimensionFormat::Block, parts, unit).unwrap();
             let owner = dim.owner(index);
             prop_assert!(owner < parts);
             prop_assert!(dim.border(owner) <= index && index < dim.border(owner + 1));
@@ -422,8 +459,8 @@ pub mod tests {
             extent in 1u64..200, parts in 1u64..12, spec in any_spec(), index in 0u64..200,
         ) {
             let index = index % extent;
-            let parts = if spec == Spec::Star { 1 } else { parts };
-            let dim = Dimension::new(extent, spec, parts, 1).unwrap();
+            let parts = if spec == DimensionFormat::Star { 1 } else { parts };
+            let dim = DistributedDimension::new(extent, spec, parts, 1).unwrap();
             let end = dim.same_owner_until(index);
             prop_assert!(index < end && end <= extent);
             prop_assert!((index..end).all(|i| dim.owner(i) == dim.owner(index)));
@@ -432,8 +469,8 @@ pub mod tests {
 
         #[test]
         fn every_part_has_its_coordinates((extents, specs) in any_array(), parts in 1u64..13) {
-            let array = Distribution::new(&extents, &specs, 8, parts).unwrap();
-            let distributed = specs.iter().any(|s| *s != Spec::Star);
+            let array = DistributedArray::new(&extents, &specs, 8, parts).unwrap();
+            let distributed = specs.iter().any(|s| *s != DimensionFormat::Star);
             prop_assert_eq!(array.parts(), if distributed { parts } else { 1 });
             for indices in every_index(&extents) {
                 let at = array.coordinates(array.owner(&indices));

@@ -27,8 +27,8 @@
 //!   a sixteenth of the loop. Less is chance where small chunks of an earlier loop went to whoever
 //!   asked first.
 
-use crate::homes::Homes;
-use crate::space::{Chunks, Run, Space};
+use crate::homes::ValueHomes;
+use crate::space::{LoopChunks, Run, Space};
 
 /// Ranges of values, with owners, of a loop whose ranges are exchanged. With more the search would
 /// take longer than many a loop.
@@ -38,12 +38,12 @@ const WORTH: i128 = 16;
 
 /// The range of the number `range` in a team of `team` threads.
 pub fn range(space: &Space, range: u32, team: u32) -> Run {
-    Chunks::new(space.count(), 1).block(range, team)
+    LoopChunks::new(space.count(), 1).block(range, team)
 }
 
 /// The number of the range that each thread gets. `owner_of` has the owner of each thread of the
 /// team. `None`: the program's own order is as good.
-pub fn exchanged(space: &Space, homes: &Homes, owner_of: &[Option<u16>]) -> Option<Vec<u32>> {
+pub fn exchanged(space: &Space, homes: &ValueHomes, owner_of: &[Option<u16>]) -> Option<Vec<u32>> {
     let team = u32::try_from(owner_of.len()).ok()?;
     if homes.len() > MOST {
         return None;
@@ -112,13 +112,13 @@ pub fn exchanged(space: &Space, homes: &Homes, owner_of: &[Option<u16>]) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Table;
+    use crate::table::IterationTable;
     use proptest::prelude::*;
 
-    fn homes(space: &Space, runs: Vec<Vec<(u64, u64)>>) -> Homes {
+    fn homes(space: &Space, runs: Vec<Vec<(u64, u64)>>) -> ValueHomes {
         let run = |(begin, end)| Run { begin, end };
         let threads = runs.into_iter().map(|r| r.into_iter().map(run).collect()).collect();
-        Homes::of(space, &Table::new(space.count(), threads).unwrap(), |t| Some(t as u16))
+        ValueHomes::of(space, &IterationTable::new(space.count(), threads).unwrap(), |t| Some(t as u16))
     }
 
     fn space(count: i128) -> Space {

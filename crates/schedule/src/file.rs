@@ -6,14 +6,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use homenode_wire::schedule::{self, CODES, Code, LOOPS, Loop, RUNS, Schedules, THREADS, Thread};
+use homenode_wire::schedule::{
+    self, CODES, CodeFile, LOOPS, Loop, RUNS, Schedules, THREADS, ThreadIterations,
+};
 
 use crate::book::{Book, Shape};
 use crate::space::{Run, Space};
-use crate::table::Table;
+use crate::table::IterationTable;
 
 /// A table and the nodes of its threads.
-pub type Found = (Arc<Table>, Vec<Option<u16>>);
+pub type TableAndNodes = (Arc<IterationTable>, Vec<Option<u16>>);
 
 /// The tables of an earlier run, by hash of the code and place there.
 #[derive(Debug, Default)]
@@ -26,12 +28,12 @@ impl Imported {
     ///
     /// # Errors
     /// A sentence: none of the files is loaded, or there is nothing in the recording.
-    pub fn new(file: Schedules, loaded: &[Code]) -> Result<Self, String> {
+    pub fn new(file: Schedules, loaded: &[CodeFile]) -> Result<Self, String> {
         let mut loops: BTreeMap<(u64, u64), Vec<Loop>> = BTreeMap::new();
         if file.loops.is_empty() {
             return Err("the recorded schedules are empty".into());
         }
-        let is_here = |code: &&Code| loaded.iter().any(|l| l.hash == code.hash && l.bytes == code.bytes);
+        let is_here = |code: &&CodeFile| loaded.iter().any(|l| l.hash == code.hash && l.bytes == code.bytes);
         for one in file.loops {
             if let Some(code) = file.codes.get(one.code as usize).filter(is_here) {
                 loops.entry((code.hash, one.offset)).or_default().push(one);
@@ -55,7 +57,7 @@ impl Imported {
     ///
     /// # Errors
     /// A sentence: there is none, or it is of another trip count or team.
-    pub fn find(&self, shape: &Shape, place: Option<(u64, u64)>) -> Result<Found, String> {
+    pub fn find(&self, shape: &Shape, place: Option<(u64, u64)>) -> Result<TableAndNodes, String> {
         let count = shape.space.count();
         let loops = place.and_then(|p| self.loops.get(&p));
         let loops =
@@ -74,9 +76,9 @@ impl Imported {
                 shape.chunk, shape.team
             ));
         };
-        let run = |r: &schedule::Run| Run { begin: r.begin, end: r.end };
+        let run = |r: &schedule::IterationRange| Run { begin: r.begin, end: r.end };
         let threads = found.threads.iter().map(|t| t.runs.iter().map(run).collect()).collect();
-        let table = Table::new(count, threads)
+        let table = IterationTable::new(count, threads)
             .map_err(|why| format!("a recorded loop of {count} iterations makes no sense: {why}"))?;
         Ok((Arc::new(table), found.threads.iter().map(|t| t.node).collect()))
     }
@@ -86,7 +88,7 @@ impl Imported {
 /// site's file in `codes`, and where there the site is.
 pub fn export(
     book: &Book,
-    codes: Vec<Code>,
+    codes: Vec<CodeFile>,
     place: impl Fn(usize) -> Option<(u32, u64)>,
 ) -> (Schedules, usize) {
     let mut file = Schedules { codes, loops: Vec::new() };
@@ -102,9 +104,13 @@ pub fn export(
         };
         room -= runs;
         let (first, step, bound) = shape.space.parts();
-        let thread = |t: usize| Thread {
+        let thread = |t: usize| ThreadIterations {
             node: nodes.get(t).copied().flatten(),
-            runs: table.runs(t).iter().map(|r| schedule::Run { begin: r.begin, end: r.end }).collect(),
+            runs: table
+                .runs(t)
+                .iter()
+                .map(|r| schedule::IterationRange { begin: r.begin, end: r.end })
+                .collect(),
         };
         let threads = (0..table.team()).map(thread).collect();
         file.loops.push(Loop { code, offset, first, step, bound, chunk: shape.chunk, threads });
@@ -126,7 +132,7 @@ pub fn export(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::book::{Outcome, Promise, Row};
+    use crate::book::{LoopOutcome, Promise, ThreadExecution};
     use crate::deal::Deal;
     use homenode_wire::schedule::Mode;
 
@@ -136,17 +142,18 @@ mod tests {
         Shape { site: SITE, space: Space::excluding(0, count, 1).unwrap(), chunk: 4, team }
     }
 
-    fn code(hash: u64) -> Code {
-        Code { name: "app".into(), bytes: 100, hash }
+    fn code(hash: u64) -> CodeFile {
+        CodeFile { name: "app".into(), bytes: 100, hash }
     }
 
     fn recorded() -> Schedules {
         let mut book = Book::new(Mode::Record, 2);
         let shape = shape(10, 2);
         book.decide(&shape, Promise::default(), |_| None, nothing).unwrap();
-        let row = |thread, begin, end| Row { thread, node: Some(1), runs: vec![Run { begin, end }] };
+        let row =
+            |thread, begin, end| ThreadExecution { thread, node: Some(1), runs: vec![Run { begin, end }] };
         let rows = Some(vec![row(0, 4, 10), row(1, 0, 4)]);
-        book.ended(&shape, Outcome { rows, complete: true, ..Outcome::default() });
+        book.ended(&shape, LoopOutcome { rows, complete: true, ..LoopOutcome::default() });
         let codes = vec![code(3), code(7)];
         let (file, left_out) = export(&book, codes, |site| (site == SITE).then_some((1, 0x1234)));
         assert_eq!((file.loops.len(), left_out, &file.codes[..]), (1, 0, &[code(7)][..]));
@@ -188,9 +195,9 @@ mod tests {
 
     #[test]
     fn another_program_is_refused_in_words() {
-        let why = |loaded: &[Code]| Imported::new(recorded(), loaded).unwrap_err();
+        let why = |loaded: &[CodeFile]| Imported::new(recorded(), loaded).unwrap_err();
         assert_eq!(why(&[code(8)]), "the recorded schedules are of another build of app");
-        let other = Code { name: "b".into(), ..code(8) };
+        let other = CodeFile { name: "b".into(), ..code(8) };
         assert_eq!(why(&[other]), "the recorded schedules are of another program: app");
         assert!(Imported::new(Schedules::default(), &[]).unwrap_err().contains("empty"));
     }

@@ -4,18 +4,18 @@
 //! indices: `for (i = k; i < n; i++)` finds the nodes that `for (i = 0; i < n; i++)` left.
 
 use crate::space::{Run, Space};
-use crate::table::Table;
+use crate::table::IterationTable;
 
 /// Nodes of ranges of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Homes {
+pub struct ValueHomes {
     /// From a value up to, not including, another: the node. Sorted; none overlaps another.
     ranges: Vec<(i128, i128, u16)>,
 }
 
-impl Homes {
+impl ValueHomes {
     /// The nodes of the threads that executed a loop, where they are known.
-    pub fn of(space: &Space, table: &Table, node_of: impl Fn(usize) -> Option<u16>) -> Self {
+    pub fn of(space: &Space, table: &IterationTable, node_of: impl Fn(usize) -> Option<u16>) -> Self {
         let mut ranges: Vec<(i128, i128, u16)> = Vec::new();
         for thread in 0..table.team() {
             let Some(node) = node_of(thread) else { continue };
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn ranges_that_are_known_better_hold() {
-        let homes = Homes { ranges: vec![(0, 10, 0), (10, 20, 1), (30, 40, 2)] };
+        let homes = ValueHomes { ranges: vec![(0, 10, 0), (10, 20, 1), (30, 40, 2)] };
         let over = |ranges: &[(i128, i128, u16)]| homes.overlaid(ranges.to_vec()).ranges;
         assert_eq!(over(&[]), homes.ranges);
         assert_eq!(
@@ -134,8 +134,9 @@ mod tests {
     #[test]
     fn another_loop_finds_the_nodes_by_value() {
         let space = Space::excluding(0, 100, 1).unwrap();
-        let table = Table::new(100, vec![vec![run(0, 40)], vec![run(40, 70)], vec![run(70, 100)]]).unwrap();
-        let homes = Homes::of(&space, &table, |t| [Some(0), Some(1), None][t]);
+        let table =
+            IterationTable::new(100, vec![vec![run(0, 40)], vec![run(40, 70)], vec![run(70, 100)]]).unwrap();
+        let homes = ValueHomes::of(&space, &table, |t| [Some(0), Some(1), None][t]);
         let later = Space::excluding(30, 100, 1).unwrap();
         assert_eq!(homes.node(&later, run(0, 8)), Some(0));
         assert_eq!(homes.node(&later, run(10, 18)), Some(1));

@@ -47,10 +47,10 @@ pub mod space;
 pub mod table;
 pub mod touches;
 
-pub use auto::{Auto, Candidate};
-pub use book::{Book, Decision, Outcome, Row, Shape, StaticDecision};
+pub use auto::{Auto, ScheduleCandidate};
+pub use book::{Book, LoopExecution, LoopOutcome, Shape, StaticDecision, ThreadExecution};
 pub use deal::{Cursor, Deal};
-pub use homes::Homes;
-pub use queues::{Lists, Order, Queues};
-pub use space::{Chunks, Run, Space};
-pub use table::Table;
+pub use homes::ValueHomes;
+pub use queues::{NodeChunks, Queues, StealOrder};
+pub use space::{LoopChunks, Run, Space};
+pub use table::IterationTable;

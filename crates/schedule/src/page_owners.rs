@@ -3,12 +3,12 @@
 //! A page goes to the node that owns most of its bytes, the lower number of equals. The other
 //! nodes' bytes of the page are *stray*: rounding to pages put them elsewhere.
 
-use crate::distribution::{DIMENSIONS, Distribution};
+use crate::distribution::{DIMENSIONS, DistributedArray};
 use crate::space::Run;
 
 /// Neighbouring pages of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageRun {
+pub struct OwnedPages {
     /// Pages, numbered from the page that has the array's first byte.
     pub pages: Run,
     /// Their node, as `node_of` numbers nodes.
@@ -21,11 +21,11 @@ pub struct PageRun {
 /// `offset` bytes behind a page border. `node_of` tells the node of a part. Rows' padding belongs
 /// to the end of the row.
 pub fn each(
-    array: &Distribution,
+    array: &DistributedArray,
     offset: u64,
     page: u64,
     node_of: impl Fn(u64) -> u16,
-    tell: impl FnMut(PageRun),
+    tell: impl FnMut(OwnedPages),
 ) {
     let mut walk = Walk { page, shares: Vec::new(), page_of_shares: 0, run: None, tell };
     let mut same: Option<(u64, u64, u16)> = None;
@@ -47,7 +47,7 @@ pub fn each(
 }
 
 /// Bytes of the array with one owner and no gap, in the order of memory.
-fn segments(array: &Distribution, mut tell: impl FnMut(u64, u64, u64)) {
+fn segments(array: &DistributedArray, mut tell: impl FnMut(u64, u64, u64)) {
     let dims = array.dims();
     // Inside of this dimension all elements of an index have one owner.
     let finest = dims.iter().rposition(|d| d.parts() > 1).unwrap_or(0);
@@ -83,17 +83,17 @@ struct Walk<F> {
     /// Bytes of each node in the page that is not complete.
     shares: Vec<(u16, u64)>,
     page_of_shares: u64,
-    run: Option<PageRun>,
+    run: Option<OwnedPages>,
     tell: F,
 }
 
-impl<F: FnMut(PageRun)> Walk<F> {
+impl<F: FnMut(OwnedPages)> Walk<F> {
     fn feed(&mut self, mut begin: u64, end: u64, node: u16) {
         while begin < end {
             let number = begin / self.page;
             if begin.is_multiple_of(self.page) && end - begin >= self.page {
                 let pages = Run { begin: number, end: end / self.page };
-                self.add(PageRun { pages, node, stray: 0 });
+                self.add(OwnedPages { pages, node, stray: 0 });
                 begin = pages.end * self.page;
                 continue;
             }
@@ -117,11 +117,11 @@ impl<F: FnMut(PageRun)> Walk<F> {
         self.shares.clear();
         if let Some((node, bytes)) = most {
             let pages = Run { begin: self.page_of_shares, end: self.page_of_shares + 1 };
-            self.add(PageRun { pages, node, stray: all - bytes });
+            self.add(OwnedPages { pages, node, stray: all - bytes });
         }
     }
 
-    fn add(&mut self, new: PageRun) {
+    fn add(&mut self, new: OwnedPages) {
         match &mut self.run {
             Some(run) if run.node == new.node => {
                 run.pages.end = new.pages.end;
@@ -146,11 +146,11 @@ impl<F: FnMut(PageRun)> Walk<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::distribution::Spec;
+    use crate::distribution::DimensionFormat;
     use crate::distribution::tests::{any_array, every_index};
     use proptest::prelude::*;
 
-    fn runs(array: &Distribution, offset: u64, page: u64) -> Vec<PageRun> {
+    fn runs(array: &DistributedArray, offset: u64, page: u64) -> Vec<OwnedPages> {
         let mut runs = Vec::new();
         each(array, offset, page, |part| part as u16, |run| runs.push(run));
         runs
@@ -159,15 +159,17 @@ mod tests {
     #[test]
     fn a_border_inside_of_a_page_is_stray() {
         // Two blocks of 768 bytes in pages of 1 KiB.
-        let array = Distribution::new(&[192], &[Spec::Block], 8, 2).unwrap();
+        let array = DistributedArray::new(&[192], &[DimensionFormat::Block], 8, 2).unwrap();
         assert_eq!(
             runs(&array, 0, 1024),
             [
-                PageRun { pages: Run { begin: 0, end: 1 }, node: 0, stray: 256 },
-                PageRun { pages: Run { begin: 1, end: 2 }, node: 1, stray: 0 },
+                OwnedPages { pages: Run { begin: 0, end: 1 }, node: 0, stray: 256 },
+                OwnedPages { pages: Run { begin: 1, end: 2 }, node: 1, stray: 0 },
             ]
         );
-        let cyclic = Distribution::new(&[4, 128], &[Spec::Cyclic(1), Spec::Star], 8, 2).unwrap();
+        let cyclic =
+            DistributedArray::new(&[4, 128], &[DimensionFormat::Cyclic(1), DimensionFormat::Star], 8, 2)
+                .unwrap();
         assert_eq!(runs(&cyclic, 0, 1024).iter().map(|r| r.node).collect::<Vec<_>>(), [0, 1, 0, 1]);
         assert_eq!(runs(&cyclic, 512, 1024).iter().map(|r| r.stray).sum::<u64>(), 3 * 512);
     }
@@ -178,7 +180,7 @@ mod tests {
             (extents, specs) in any_array(), parts in 1u64..7, offset in 0u64..8,
         ) {
             let (element, page) = (8, 64);
-            let array = Distribution::new(&extents, &specs, element, parts).unwrap();
+            let array = DistributedArray::new(&extents, &specs, element, parts).unwrap();
             let mut bytes = std::collections::BTreeMap::<u64, Vec<u64>>::new();
             for (n, indices) in every_index(&extents).iter().enumerate() {
                 let number = (offset * element + n as u64 * element) / page;
@@ -205,9 +207,9 @@ mod tests {
         ) {
             let extents: Vec<u64> = extents.iter().map(|e| e * scale).collect();
             // An innermost cyclic dimension has chunks of whole pages, or is refused.
-            let Ok(array) = Distribution::padded(&extents, &specs, 8, parts, 64) else {
+            let Ok(array) = DistributedArray::padded(&extents, &specs, 8, parts, 64) else {
                 let last = specs.last().copied();
-                prop_assert!(matches!(last, Some(Spec::Cyclic(size)) if size % 8 != 0));
+                prop_assert!(matches!(last, Some(DimensionFormat::Cyclic(size)) if size % 8 != 0));
                 return Ok(());
             };
             prop_assert_eq!(runs(&array, 0, 64).iter().map(|r| r.stray).sum::<u64>(), 0);

@@ -10,25 +10,25 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::homes::Homes;
-use crate::space::{Chunks, Run, Space};
+use crate::homes::ValueHomes;
+use crate::space::{LoopChunks, Run, Space};
 
 /// Chunks of a loop that is dealt by affinity: each takes four bytes.
 pub const MOST: u64 = 1 << 20;
 
 /// The chunks of each node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lists {
-    chunks: Chunks,
+pub struct NodeChunks {
+    chunks: LoopChunks,
     /// By node; then the chunks of no node; then the last chunk.
     lists: Vec<Vec<u32>>,
     nodes: u16,
 }
 
-impl Lists {
+impl NodeChunks {
     /// Deals the chunks of a loop to their nodes. `None` where no chunk has a node, or there are
     /// more than [`MOST`].
-    pub fn new(space: &Space, chunks: Chunks, homes: &Homes, nodes: u16) -> Option<Self> {
+    pub fn new(space: &Space, chunks: LoopChunks, homes: &ValueHomes, nodes: u16) -> Option<Self> {
         let number = chunks.number();
         if number == 0 || number > MOST {
             return None;
@@ -57,11 +57,11 @@ impl Lists {
 
 /// Which lists a thread of a node looks at, in which order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct StealOrder {
     by_node: Vec<Vec<u16>>,
 }
 
-impl Order {
+impl StealOrder {
     /// By the distances between nodes, a row for each node; nodes as far away as each other in the
     /// order of their numbers.
     pub fn of(distances: &[Vec<u64>]) -> Self {
@@ -120,7 +120,7 @@ impl Left {
     }
 }
 
-/// What is left of [`Lists`] in one execution of a loop.
+/// What is left of [`NodeChunks`] in one execution of a loop.
 #[derive(Debug)]
 pub struct Queues {
     left: Vec<Left>,
@@ -128,13 +128,13 @@ pub struct Queues {
 
 impl Queues {
     /// Everything is left.
-    pub fn new(lists: &Lists) -> Self {
+    pub fn new(lists: &NodeChunks) -> Self {
         Self { left: lists.lists.iter().map(|l| Left::new(l.len() as u32)).collect() }
     }
 
     /// The next chunk for a thread of a node; `None`: none is left.
     #[inline]
-    pub fn next(&self, lists: &Lists, order: &Order, node: u16) -> Option<Run> {
+    pub fn next(&self, lists: &NodeChunks, order: &StealOrder, node: u16) -> Option<Run> {
         // A thread whose node is not known is as good as one of node 0.
         let order = order.by_node.get(usize::from(node)).or(order.by_node.first())?;
         order.iter().find_map(|list| {
@@ -149,27 +149,27 @@ impl Queues {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Table;
+    use crate::table::IterationTable;
     use std::sync::Mutex;
 
     fn run(begin: u64, end: u64) -> Run {
         Run { begin, end }
     }
 
-    fn halves(count: u64) -> (Space, Homes) {
+    fn halves(count: u64) -> (Space, ValueHomes) {
         let space = Space::excluding(0, count.into(), 1).unwrap();
         let half = count / 2;
-        let table = Table::new(count, vec![vec![run(0, half)], vec![run(half, count)]]).unwrap();
-        let homes = Homes::of(&space, &table, |t| Some(t as u16));
+        let table = IterationTable::new(count, vec![vec![run(0, half)], vec![run(half, count)]]).unwrap();
+        let homes = ValueHomes::of(&space, &table, |t| Some(t as u16));
         (space, homes)
     }
 
     #[test]
     fn a_node_has_its_own_chunks_first_and_steals_the_others_from_behind() {
         let (space, homes) = halves(100);
-        let lists = Lists::new(&space, Chunks::new(100, 10), &homes, 2).unwrap();
+        let lists = NodeChunks::new(&space, LoopChunks::new(100, 10), &homes, 2).unwrap();
         let queues = Queues::new(&lists);
-        let order = Order::flat(2);
+        let order = StealOrder::flat(2);
         let mut begins = Vec::new();
         while let Some(r) = queues.next(&lists, &order, 1) {
             begins.push(r.begin);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_nearest_node_is_robbed_first() {
-        let order = Order::of(&[vec![10, 30, 20], vec![30, 10, 20], vec![20, 20, 10]]);
+        let order = StealOrder::of(&[vec![10, 30, 20], vec![30, 10, 20], vec![20, 20, 10]]);
         assert_eq!(order.by_node, [[0, 3, 2, 1, 4], [1, 3, 2, 0, 4], [2, 3, 0, 1, 4]]);
         assert_eq!(order.nodes(), 3);
     }
@@ -188,20 +188,20 @@ mod tests {
     #[test]
     fn nothing_known_or_too_much_is_not_dealt() {
         let (space, homes) = halves(100);
-        assert_eq!(Lists::new(&space, Chunks::new(100, 10), &Homes::default(), 2), None);
-        assert_eq!(Lists::new(&space, Chunks::new(0, 10), &homes, 2), None);
+        assert_eq!(NodeChunks::new(&space, LoopChunks::new(100, 10), &ValueHomes::default(), 2), None);
+        assert_eq!(NodeChunks::new(&space, LoopChunks::new(0, 10), &homes, 2), None);
         let huge = Space::excluding(0, 1 << 40, 1).unwrap();
-        assert_eq!(Lists::new(&huge, Chunks::new(1 << 40, 1), &homes, 2), None);
+        assert_eq!(NodeChunks::new(&huge, LoopChunks::new(1 << 40, 1), &homes, 2), None);
         // Of a machine with fewer nodes: not known.
-        assert_eq!(Lists::new(&space, Chunks::new(100, 10), &homes, 1).unwrap().known(), 5);
+        assert_eq!(NodeChunks::new(&space, LoopChunks::new(100, 10), &homes, 1).unwrap().known(), 5);
     }
 
     #[test]
     fn threads_that_take_at_once_take_each_chunk_once() {
         let (space, homes) = halves(20_000);
-        let lists = Lists::new(&space, Chunks::new(20_000, 3), &homes, 2).unwrap();
+        let lists = NodeChunks::new(&space, LoopChunks::new(20_000, 3), &homes, 2).unwrap();
         let queues = Queues::new(&lists);
-        let order = Order::flat(2);
+        let order = StealOrder::flat(2);
         let all = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for t in 0..4u16 {
@@ -215,6 +215,6 @@ mod tests {
                 });
             }
         });
-        Table::new(20_000, all.into_inner().unwrap()).unwrap();
+        IterationTable::new(20_000, all.into_inner().unwrap()).unwrap();
     }
 }

@@ -13,7 +13,7 @@
 //! - A share is a product: the indices of one dimension do not depend on those of another. So
 //!   nested loops may ask for each dimension by itself.
 
-use crate::distribution::{DIMENSIONS, Dimension, Distribution, Spec, balanced};
+use crate::distribution::{DIMENSIONS, DimensionFormat, DistributedArray, DistributedDimension, balanced};
 use crate::space::Run;
 
 /// Indices of one dimension: those of neighbouring parts, of which one of several threads gets its
@@ -31,7 +31,7 @@ struct Piece {
 }
 
 impl Piece {
-    const fn all(dim: &Dimension) -> Self {
+    const fn all(dim: &DistributedDimension) -> Self {
         Self { begin: 0, end: dim.parts(), rank: 0, of: 1 }
     }
 
@@ -49,10 +49,10 @@ impl Piece {
     }
 
     /// The run with this number, in ascending order. `None` behind the last one.
-    fn run(&self, dim: &Dimension, at: u64) -> Option<Run> {
+    fn run(&self, dim: &DistributedDimension, at: u64) -> Option<Run> {
         let is_all = self.begin == 0 && self.end == dim.parts() && self.of == 1;
         let run = match dim.spec() {
-            Spec::Cyclic(size) if !is_all => {
+            DimensionFormat::Cyclic(size) if !is_all => {
                 let round = at.checked_mul(self.of)?.checked_add(self.rank)?;
                 let chunk = round.checked_mul(dim.parts())?.checked_add(self.begin)?;
                 let begin = chunk.checked_mul(size)?;
@@ -62,7 +62,7 @@ impl Piece {
             _ if at > 0 => return None,
             _ => {
                 let (low, high) = match dim.spec() {
-                    Spec::Cyclic(_) => (0, dim.extent()),
+                    DimensionFormat::Cyclic(_) => (0, dim.extent()),
                     _ => (dim.border(self.begin), dim.border(self.end)),
                 };
                 let units = (high - low).div_ceil(dim.unit());
@@ -79,15 +79,15 @@ impl Piece {
 
 /// What one thread gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share<'a> {
-    array: &'a Distribution,
+pub struct ThreadShare<'a> {
+    array: &'a DistributedArray,
     pieces: [Piece; DIMENSIONS],
     part: u64,
 }
 
-impl<'a> Share<'a> {
+impl<'a> ThreadShare<'a> {
     /// The share of thread `thread` of `team`; `None` if there is no such thread.
-    pub fn new(array: &'a Distribution, thread: u32, team: u32) -> Option<Self> {
+    pub fn new(array: &'a DistributedArray, thread: u32, team: u32) -> Option<Self> {
         if thread >= team {
             return None;
         }
@@ -120,7 +120,7 @@ impl<'a> Share<'a> {
     /// Whether the thread's indices of a dimension are one range, whatever the team.
     pub fn is_one_range(&self, dim: usize) -> bool {
         let Some(d) = self.array.dims().get(dim) else { return false };
-        !matches!(d.spec(), Spec::Cyclic(_)) || self.pieces[dim] == Piece::all(d)
+        !matches!(d.spec(), DimensionFormat::Cyclic(_)) || self.pieces[dim] == Piece::all(d)
     }
 
     /// The part that the thread works on; the first one of several.
@@ -136,31 +136,31 @@ mod tests {
     use proptest::prelude::*;
 
     /// All indices of a dimension that a thread gets.
-    fn indices(share: &Share<'_>, dim: usize) -> Vec<u64> {
+    fn indices(share: &ThreadShare<'_>, dim: usize) -> Vec<u64> {
         (0..).map_while(|at| share.run(dim, at)).flat_map(|r| r.begin..r.end).collect()
     }
 
     #[test]
     fn threads_of_a_node_divide_its_block() {
-        let array = Distribution::new(&[100], &[Spec::Block], 8, 2).unwrap();
-        let run = |t, team| Share::new(&array, t, team).unwrap().run(0, 0).unwrap();
+        let array = DistributedArray::new(&[100], &[DimensionFormat::Block], 8, 2).unwrap();
+        let run = |t, team| ThreadShare::new(&array, t, team).unwrap().run(0, 0).unwrap();
         assert_eq!((run(0, 4), run(1, 4)), (Run { begin: 0, end: 25 }, Run { begin: 25, end: 50 }));
         assert_eq!((run(0, 3), run(1, 3)), (Run { begin: 0, end: 25 }, Run { begin: 25, end: 50 }));
         assert_eq!(run(2, 3), Run { begin: 50, end: 100 });
         assert_eq!(run(0, 1), Run { begin: 0, end: 100 });
-        assert_eq!(Share::new(&array, 4, 4), None);
+        assert_eq!(ThreadShare::new(&array, 4, 4), None);
     }
 
     #[test]
     fn threads_of_a_node_deal_its_chunks_on() {
-        let array = Distribution::new(&[20], &[Spec::Cyclic(2)], 8, 2).unwrap();
-        let share = |t, team| indices(&Share::new(&array, t, team).unwrap(), 0);
+        let array = DistributedArray::new(&[20], &[DimensionFormat::Cyclic(2)], 8, 2).unwrap();
+        let share = |t, team| indices(&ThreadShare::new(&array, t, team).unwrap(), 0);
         assert_eq!(share(0, 2), [0, 1, 4, 5, 8, 9, 12, 13, 16, 17]);
         assert_eq!(share(0, 4), [0, 1, 8, 9, 16, 17]);
         assert_eq!(share(1, 4), [4, 5, 12, 13]);
         assert_eq!(share(2, 4), [2, 3, 10, 11, 18, 19]);
-        assert!(!Share::new(&array, 0, 2).unwrap().is_one_range(0));
-        assert!(Share::new(&array, 0, 1).unwrap().is_one_range(0));
+        assert!(!ThreadShare::new(&array, 0, 2).unwrap().is_one_range(0));
+        assert!(ThreadShare::new(&array, 0, 1).unwrap().is_one_range(0));
     }
 
     proptest! {
@@ -168,10 +168,10 @@ mod tests {
         fn every_element_belongs_to_one_thread(
             (extents, specs) in any_array(), parts in 1u64..9, team in 1u32..12,
         ) {
-            let array = Distribution::new(&extents, &specs, 8, parts).unwrap();
+            let array = DistributedArray::new(&extents, &specs, 8, parts).unwrap();
             let mut owners = std::collections::BTreeMap::new();
             for thread in 0..team {
-                let share = Share::new(&array, thread, team).unwrap();
+                let share = ThreadShare::new(&array, thread, team).unwrap();
                 let each: Vec<Vec<u64>> = (0..extents.len()).map(|d| indices(&share, d)).collect();
                 let mut all = vec![vec![]];
                 for mine in &each {
@@ -198,10 +198,10 @@ mod tests {
             extent in 1u64..500, parts in 1u64..9, team in 1u32..20, page in 0u32..4,
         ) {
             let page = 8 << page;
-            let array = Distribution::padded(&[extent], &[Spec::Block], 8, parts, page).unwrap();
+            let array = DistributedArray::padded(&[extent], &[DimensionFormat::Block], 8, parts, page).unwrap();
             let mut next = 0;
             for thread in 0..team {
-                let share = Share::new(&array, thread, team).unwrap();
+                let share = ThreadShare::new(&array, thread, team).unwrap();
                 prop_assert!(share.is_one_range(0));
                 if let Some(run) = share.run(0, 0) {
                     prop_assert_eq!(run.begin, next);

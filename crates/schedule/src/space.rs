@@ -104,12 +104,12 @@ impl Space {
 
 /// The chunks of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Chunks {
+pub struct LoopChunks {
     count: u64,
     size: u64,
 }
 
-impl Chunks {
+impl LoopChunks {
     /// Chunks of `size` iterations, of `count` in all. Size 0 is size 1.
     pub const fn new(count: u64, size: u64) -> Self {
         Self { count, size: if size == 0 { 1 } else { size } }
@@ -235,7 +235,7 @@ mod tests {
 
         #[test]
         fn chunks_cover_each_iteration_once(count in 0u64..500, size in 0u64..70) {
-            let chunks = Chunks::new(count, size);
+            let chunks = LoopChunks::new(count, size);
             let mut next = 0;
             for k in 0..chunks.number() {
                 let run = chunks.run(k);
@@ -248,7 +248,7 @@ mod tests {
 
         #[test]
         fn huge_chunks_do_not_overflow(count in any::<u64>(), size in any::<u64>(), k in any::<u64>()) {
-            let chunks = Chunks::new(count, size);
+            let chunks = LoopChunks::new(count, size);
             let run = chunks.run(k);
             prop_assert!(run.begin <= run.end && run.end <= count);
             prop_assert_eq!(run.is_empty(), k >= chunks.number());

@@ -8,12 +8,12 @@ pub const MOST: usize = 1 << 20;
 
 /// The iterations of each thread of a team, each iteration once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct IterationTable {
     count: u64,
     threads: Vec<Box<[Run]>>,
 }
 
-impl Table {
+impl IterationTable {
     /// Makes a table of `count` iterations from the runs of each thread, by thread number. Runs of
     /// a
     /// thread are sorted, and joined where one begins at the end of another: a replayed thread then
@@ -83,7 +83,8 @@ mod tests {
     #[test]
     fn runs_are_sorted_and_joined() {
         let table =
-            Table::new(10, vec![vec![run(8, 10), run(0, 2), run(2, 4)], vec![run(4, 8)], vec![]]).unwrap();
+            IterationTable::new(10, vec![vec![run(8, 10), run(0, 2), run(2, 4)], vec![run(4, 8)], vec![]])
+                .unwrap();
         assert_eq!(table.runs(0), [run(0, 4), run(8, 10)]);
         assert_eq!((table.runs(1), table.runs(2), table.runs(3)), (&[run(4, 8)][..], &[][..], &[][..]));
         assert_eq!((table.count(), table.team()), (10, 3));
@@ -91,11 +92,11 @@ mod tests {
 
     #[test]
     fn a_table_that_is_not_each_iteration_once_is_refused() {
-        let why = |count, threads| Table::new(count, threads).unwrap_err();
+        let why = |count, threads| IterationTable::new(count, threads).unwrap_err();
         assert_eq!(why(4, vec![vec![run(0, 2)], vec![run(3, 4)]]), "iteration 2 is missing");
         assert_eq!(why(4, vec![vec![run(0, 3)], vec![run(2, 4)]]), "iteration 2 occurs twice");
         assert_eq!(why(4, vec![vec![run(0, 3)]]), "iteration 3 is missing");
         assert_eq!(why(4, vec![vec![run(0, 5)]]), "there is no iteration 4");
-        assert!(Table::new(0, vec![]).is_ok());
+        assert!(IterationTable::new(0, vec![]).is_ok());
     }
 }

@@ -26,14 +26,14 @@ const LONGEST: u64 = 64;
 
 /// A touch: the values of the chunk from the first number up to, not including, the second one, and
 /// the page.
-pub type Touch = (i128, i128, usize);
+pub type ChunkTouch = (i128, i128, usize);
 
 /// The touches of a loop.
 #[derive(Clone, Debug, Default)]
 pub struct Touches {
-    kept: BTreeSet<Touch>,
+    kept: BTreeSet<ChunkTouch>,
     /// In the order in which they came.
-    order: std::collections::VecDeque<Touch>,
+    order: std::collections::VecDeque<ChunkTouch>,
     executions: u64,
     /// Execution in which homes are asked for next.
     due: u64,
@@ -41,7 +41,7 @@ pub struct Touches {
 
 impl Touches {
     /// Adds touches of an execution.
-    pub fn add(&mut self, touches: impl IntoIterator<Item = Touch>) {
+    pub fn add(&mut self, touches: impl IntoIterator<Item = ChunkTouch>) {
         for touch in touches {
             if touch.0 < touch.1 && self.kept.insert(touch) {
                 self.order.push_back(touch);

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use homenode_dataset::Dataset;
-use homenode_error::{Context, Error, Failure, Result, suggest};
+use homenode_error::{Context, Error, FailureKind, Result, suggest};
 use homenode_log::Mark;
 use homenode_log::file::LogReader;
 use homenode_log::recording::{Recording, Static, Symbols};
@@ -22,7 +22,7 @@ use homenode_model::{Bytes, CpuId, NodeId, Placement, Topology};
 use homenode_order::found::Copies;
 use homenode_order::padding::Padding;
 use homenode_order::space::StaticObject;
-use homenode_order::{Known, OpenError, Order, Trace};
+use homenode_order::{OpenError, Order, ProgramFacts, Trace};
 use homenode_policy::{Offer, PolicyContext, SpecError, plan, requirements};
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::collect::Collect;
@@ -32,11 +32,11 @@ use homenode_sim::yardsticks::Meets;
 use homenode_simulated::Names;
 use homenode_task::Task;
 use scheme::{Layout, Scheme, Variant};
-use yardsticks::{Extent, Measures};
+use yardsticks::{Measures, YardstickSet};
 
 /// A recording, opened, with its names.
 #[derive(Clone)]
-pub struct Loaded {
+pub struct LoadedRecording {
     /// The recording.
     pub recording: Recording,
     /// Names for its addresses.
@@ -45,7 +45,7 @@ pub struct Loaded {
     pub padding: Padding,
 }
 
-impl Loaded {
+impl LoadedRecording {
     /// Reads what is needed beside the logs.
     ///
     /// # Errors
@@ -56,8 +56,8 @@ impl Loaded {
     }
 
     /// What is known of it beside its logs.
-    pub fn known(&self) -> Known {
-        Known { statics: self.statics(), padding: self.padding.clone(), copies: self.copies() }
+    pub fn known(&self) -> ProgramFacts {
+        ProgramFacts { statics: self.statics(), padding: self.padding.clone(), copies: self.copies() }
     }
 
     /// Places that several addresses have, by address.
@@ -90,7 +90,7 @@ impl Loaded {
 
 /// Simulates schemes of one recording on machines; results by (machine, scheme) in the order asked
 /// for. Where a scheme cannot run on a machine, the reason stands in its place.
-pub struct Plan {
+pub struct SchemeGrid {
     /// Machines.
     pub machines: Vec<Arc<Topology>>,
     /// Page size of each machine.
@@ -102,10 +102,10 @@ pub struct Plan {
     /// Outstanding misses instead of the machine's.
     pub options: MemoryOptions,
     /// What to measure them against.
-    pub extent: Extent,
+    pub extent: YardstickSet,
 }
 
-impl Plan {
+impl SchemeGrid {
     /// Reads the policies' options, so that a wrong one is known before anything is recorded.
     ///
     /// # Errors
@@ -130,29 +130,29 @@ impl Plan {
 }
 
 /// A scheme's result, or why there is none.
-pub type Cell = std::result::Result<Box<Outcome>, String>;
+pub type SchemeCell = std::result::Result<Box<Outcome>, String>;
 
 /// Results by index of the machine and of the scheme.
-pub type Cells = BTreeMap<(usize, usize), Cell>;
+pub type SchemeCells = BTreeMap<(usize, usize), SchemeCell>;
 
 /// What schemes are measured against, by index of the machine, recording and layout.
 pub type AllMeasures = BTreeMap<(usize, Variant, Layout), Measures>;
 
 /// What the schemes of one recording yield.
-pub struct Simulated {
+pub struct SchemeResults {
     /// About the recording.
     pub trace: Trace,
     /// By scheme.
-    pub cells: Cells,
+    pub cells: SchemeCells,
     /// Yardsticks of the groups that have some.
     pub measures: AllMeasures,
     /// Homes that were worked out beforehand, by index of the machine and of the scheme.
-    pub planned: BTreeMap<(usize, usize), Planned>,
+    pub planned: BTreeMap<(usize, usize), PlannedHomes>,
 }
 
 /// Homes that were worked out beforehand, for a scheme with the policy `plan`.
 #[derive(Clone, Debug, Default)]
-pub struct Planned {
+pub struct PlannedHomes {
     /// Page by page.
     pub homes: Arc<Placement>,
     /// What the accesses of the timed part meet with each page at its cheapest home, whether there
@@ -292,7 +292,7 @@ pub fn default_machine() -> Result<Machine> {
 /// The recording does not fit the machine; the policy is not known or cannot run; `task` asks to
 /// stop.
 pub fn dataset(
-    loaded: &Loaded,
+    loaded: &LoadedRecording,
     machine: Arc<Topology>,
     page: Option<Bytes>,
     policy: &str,
@@ -303,13 +303,13 @@ pub fn dataset(
     if let Some(why) = fit(&machine, loaded.recording.meta.filter_lines)? {
         notes.push(format!("approximate: {why}"));
     }
-    let plan = Plan {
+    let plan = SchemeGrid {
         machines: vec![machine],
         pages: vec![page],
         schemes: scheme::select(&scheme::of_recording(), &[policy.to_owned()])?,
         jobs: 1,
         options: MemoryOptions { collect: Some(Collect::default()), ..MemoryOptions::default() },
-        extent: Extent::None,
+        extent: YardstickSet::None,
     };
     let simulated = plan.run(loaded, Variant::Serial, task)?;
     notes.extend(false_sharing(&simulated.trace));
@@ -329,9 +329,9 @@ pub fn dataset(
 /// A data set cannot be written.
 pub fn write_datasets(
     folder: &Path,
-    plan: &Plan,
-    loaded: &Loaded,
-    simulated: &Simulated,
+    plan: &SchemeGrid,
+    loaded: &LoadedRecording,
+    simulated: &SchemeResults,
     notes: &[String],
 ) -> Result<()> {
     for (place, cell) in &simulated.cells {
@@ -354,7 +354,7 @@ pub fn write_datasets(
 ///
 /// # Errors
 /// The folder or a file cannot be written.
-pub fn write_journals(folder: &Path, plan: &Plan, cells: &Cells) -> Result<()> {
+pub fn write_journals(folder: &Path, plan: &SchemeGrid, cells: &SchemeCells) -> Result<()> {
     std::fs::create_dir_all(folder).context(|| format!("cannot make the folder {}", folder.display()))?;
     for ((m, s), cell) in cells {
         if let Some(journal) = cell.as_ref().ok().and_then(|outcome| outcome.journal.as_ref()) {
@@ -367,8 +367,8 @@ pub fn write_journals(folder: &Path, plan: &Plan, cells: &Cells) -> Result<()> {
 }
 
 /// Policies that could not act because the recording lacks what they act on, and what would help.
-pub fn idle_policies(plan: &Plan, cells: &Cells) -> Vec<String> {
-    let of = |(place, cell): (&(usize, usize), &Cell)| {
+pub fn idle_policies(plan: &SchemeGrid, cells: &SchemeCells) -> Vec<String> {
+    let of = |(place, cell): (&(usize, usize), &SchemeCell)| {
         let (outcome, spec) = (cell.as_ref().ok()?, &plan.schemes[place.1].policy);
         let offer = Offer {
             counts: true,
@@ -408,12 +408,12 @@ const PLAN_COMPETITIVE: &str = "plan:by=competitive";
 /// Percent of the least cost within which a planned page's homes are as good as each other.
 const PLAN_SLACK: u32 = 0;
 
-impl Plan {
+impl SchemeGrid {
     /// What the simulator did in one cell, to be made a data set of.
     fn what_happened<'a>(
         &'a self,
-        loaded: &'a Loaded,
-        simulated: &'a Simulated,
+        loaded: &'a LoadedRecording,
+        simulated: &'a SchemeResults,
         (machine, scheme): (usize, usize),
         outcome: &'a Outcome,
         notes: Vec<String>,
@@ -435,7 +435,7 @@ impl Plan {
     ///
     /// # Errors
     /// Nothing can be simulated; a scheme of its own that cannot run has its reason in its cell.
-    pub fn run(&self, loaded: &Loaded, variant: Variant, task: &dyn Task) -> Result<Simulated> {
+    pub fn run(&self, loaded: &LoadedRecording, variant: Variant, task: &dyn Task) -> Result<SchemeResults> {
         let pass = Pass { loaded, workers: self.jobs, task };
         let order = pass.open()?;
         let (mut jobs, mut places, mut cells) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -472,13 +472,13 @@ impl Plan {
         {
             let Ok(yardsticks) = yardsticks else { continue };
             measures.insert((m, variant, layout), Measures::of(yardsticks));
-            if self.extent == Extent::All && layout == Layout::Spread {
+            if self.extent == YardstickSet::All && layout == Layout::Spread {
                 let of_group = places.iter().filter(|(pm, s)| *pm == m && self.schemes[*s].layout == layout);
                 let named = of_group.filter_map(|p| {
                     let outcome = cells.get(p)?.as_ref().ok()?;
                     Some((self.schemes[p.1].name.as_str(), outcome.as_ref()))
                 });
-                let group = yardsticks::Group { job: &jobs[job], yardsticks, schemes: named.collect() };
+                let group = yardsticks::SchemeGroup { job: &jobs[job], yardsticks, schemes: named.collect() };
                 second.push(((m, variant, layout), group));
             }
         }
@@ -489,13 +489,13 @@ impl Plan {
             let all = yardsticks::second_pass(&groups, simulate).map_err(|e| pass.failed(e))?;
             measures.extend(keys.into_iter().zip(all));
         }
-        Ok(Simulated { trace: first.trace, cells, measures, planned })
+        Ok(SchemeResults { trace: first.trace, cells, measures, planned })
     }
 
     /// A job of each machine and layout that yardsticks are wanted for.
     fn groups(&self, places: &[(usize, usize)]) -> BTreeMap<(usize, Layout), usize> {
         let mut groups = BTreeMap::new();
-        if self.extent != Extent::None {
+        if self.extent != YardstickSet::None {
             for (job, (m, s)) in places.iter().enumerate() {
                 groups.entry((*m, self.schemes[*s].layout)).or_insert(job);
             }
@@ -515,7 +515,7 @@ enum Stop {
 /// A pass over a recording.
 pub struct Pass<'a> {
     /// The recording.
-    pub loaded: &'a Loaded,
+    pub loaded: &'a LoadedRecording,
     /// Host threads.
     pub workers: usize,
     /// Who waits for it.
@@ -528,7 +528,7 @@ impl Pass<'_> {
     ///
     /// # Errors
     /// The recording cannot be simulated.
-    pub fn plan_ahead(&self, jobs: &mut [Job]) -> Result<Vec<(usize, Planned)>> {
+    pub fn plan_ahead(&self, jobs: &mut [Job]) -> Result<Vec<(usize, PlannedHomes)>> {
         let wanted = |job: &Job| job.policy.split(':').next() == Some(PLAN);
         let ahead: Vec<usize> = (0..jobs.len()).filter(|i| wanted(&jobs[*i])).collect();
         if ahead.is_empty() {
@@ -553,7 +553,7 @@ impl Pass<'_> {
             } else {
                 search.plan()
             };
-            let planned = Planned { homes: Arc::new(homes), bound: search.meets(&search.cheapest()) };
+            let planned = PlannedHomes { homes: Arc::new(homes), bound: search.meets(&search.cheapest()) };
             jobs[i].options.plan = Some(planned.homes.clone());
             all.push((i, planned));
         }
@@ -654,7 +654,7 @@ impl Pass<'_> {
             ))
             .tried(e)
             .hint("record again, and let the program run for longer")
-            .kind(Failure::Partial),
+            .kind(FailureKind::Partial),
             e => self.cannot(&e),
         })
     }

@@ -27,10 +27,10 @@ use homenode_error::{Error, Result};
 use homenode_log::Mark as LogMark;
 use homenode_log::recording::Elements;
 use homenode_model::{Bytes, CpuId, LineNo, ObjectId, ThreadId, Ticks, Topology};
-use homenode_order::padding::{Padding, Rows};
+use homenode_order::padding::{ArrayRows, Padding};
 use homenode_order::space::Birth;
 use homenode_order::step::{Mark, Step, Sync, What};
-use homenode_order::{Sink, Trace};
+use homenode_order::{StepSink, Trace};
 use homenode_sim::caches::Caches;
 use homenode_sim::stream::{MemChunk, MemWhat};
 
@@ -56,7 +56,7 @@ const FEW: usize = 4;
 
 /// What to do about the pages of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Advice {
+pub struct PaddingAdvice {
     /// The array.
     pub object: ObjectId,
     /// Its name.
@@ -64,7 +64,7 @@ pub struct Advice {
     /// What it consists of.
     pub elements: Elements,
     /// The rows, and how far apart they should begin.
-    pub rows: Rows,
+    pub rows: ArrayRows,
     /// Bytes of the array.
     pub bytes: u64,
     /// Pages of the array, and those of them that hold parts of several nodes.
@@ -73,7 +73,7 @@ pub struct Advice {
     pub foreign: (u64, u64),
 }
 
-impl Advice {
+impl PaddingAdvice {
     /// Whether it is enough that the array begins on a page.
     pub const fn aligns(&self) -> bool {
         self.rows.bytes >= self.bytes
@@ -81,7 +81,7 @@ impl Advice {
 
     /// The change in the source's terms.
     pub fn change(&self) -> String {
-        let (name, Rows { bytes, padded }) = (&self.name, self.rows);
+        let (name, ArrayRows { bytes, padded }) = (&self.name, self.rows);
         if self.aligns() {
             return format!(
                 "let {name} begin on a page: allocate it with posix_memalign, or homenode run --align"
@@ -130,7 +130,7 @@ impl Advice {
 }
 
 /// What the address space has to do.
-pub fn padding(all: &[Advice]) -> Padding {
+pub fn padding(all: &[PaddingAdvice]) -> Padding {
     all.iter().map(|advice| (advice.object, advice.rows)).collect()
 }
 
@@ -200,7 +200,7 @@ impl Profile {
 /// Lines that are looked at: 64 GiB of memory.
 const MOST_LINES: usize = 1 << 30;
 
-impl Sink for Profile {
+impl StepSink for Profile {
     fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) -> bool {
         match self.caches.access(thread, tick, line, write, &mut self.chunk) {
             Ok(cold) => cold,
@@ -232,7 +232,12 @@ impl Sink for Profile {
 ///
 /// # Errors
 /// The recording cannot be read, or the task asks to stop.
-pub fn find(pass: &Pass<'_>, machine: &Topology, binding: &[CpuId], page: Bytes) -> Result<Vec<Advice>> {
+pub fn find(
+    pass: &Pass<'_>,
+    machine: &Topology,
+    binding: &[CpuId],
+    page: Bytes,
+) -> Result<Vec<PaddingAdvice>> {
     let mut regions = false;
     let recording = &pass.loaded.recording;
     recording
@@ -277,13 +282,13 @@ fn advice(
     lines: &[Line],
     page: u64,
     names: impl Fn(ObjectId) -> (String, Elements),
-) -> Vec<Advice> {
+) -> Vec<PaddingAdvice> {
     let all = lines.iter().fold(0u64, |sum, l| sum + u64::from(l.all));
     // Of an object's births the longest.
     let mut births: Vec<&Birth> = trace.births.iter().filter(|b| b.bytes >= 2 * page).collect();
     births.sort_by_key(|b| (b.object, std::cmp::Reverse(b.bytes)));
     births.dedup_by_key(|b| b.object);
-    let mut found: Vec<Advice> = Vec::new();
+    let mut found: Vec<PaddingAdvice> = Vec::new();
     for birth in births {
         let used = Used::of(birth, lines);
         let today = used.foreign(page, None);
@@ -303,7 +308,7 @@ fn advice(
         let Some((left, rows)) = best.filter(|(left, _)| left.saturating_mul(2) <= today.foreign) else {
             continue;
         };
-        found.push(Advice {
+        found.push(PaddingAdvice {
             object: birth.object,
             name,
             elements,
@@ -354,10 +359,10 @@ impl Used {
     }
 
     /// The layout with rows on pages of their own, or as it is.
-    fn foreign(&self, page: u64, rows: Option<Rows>) -> Layout {
+    fn foreign(&self, page: u64, rows: Option<ArrayRows>) -> Layout {
         let place = |offset: u64, address: u64| match rows {
             None => address / page,
-            Some(Rows { bytes, padded }) => offset / bytes * (padded / page) + offset % bytes / page,
+            Some(ArrayRows { bytes, padded }) => offset / bytes * (padded / page) + offset % bytes / page,
         };
         let mut layout = Layout { pages: 0, shared: 0, foreign: 0 };
         let mut at = None;
@@ -382,7 +387,7 @@ impl Used {
     }
 
     /// Rows that may be what the source has.
-    fn candidates(&self, birth: &Birth, elements: &Elements, page: u64) -> Vec<Rows> {
+    fn candidates(&self, birth: &Birth, elements: &Elements, page: u64) -> Vec<ArrayRows> {
         let mut bytes = Vec::new();
         let element = elements.element_bytes.unwrap_or(0);
         let mut inner = element;
@@ -397,7 +402,7 @@ impl Used {
         bytes.push(birth.bytes);
         bytes.sort_unstable();
         bytes.dedup();
-        let rows = |bytes: u64| Rows { bytes, padded: bytes.next_multiple_of(page) };
+        let rows = |bytes: u64| ArrayRows { bytes, padded: bytes.next_multiple_of(page) };
         bytes.into_iter().map(rows).filter(|r| r.total(birth.bytes).is_some()).collect()
     }
 
@@ -464,7 +469,13 @@ mod tests {
         Elements { element_type: None, element_bytes: Some(8), extents: extents.to_vec(), fields: Vec::new() }
     }
 
-    fn found(first: u64, row: u64, rows: u64, elements: &Elements, owner: impl Fn(u64) -> u8) -> Vec<Advice> {
+    fn found(
+        first: u64,
+        row: u64,
+        rows: u64,
+        elements: &Elements,
+        owner: impl Fn(u64) -> u8,
+    ) -> Vec<PaddingAdvice> {
         let lines = lines(first, row, rows, owner);
         advice(&trace(first, row * rows), &lines, 4096, |_| ("a".into(), elements.clone()))
     }
@@ -482,7 +493,7 @@ mod tests {
             let all = found(4096 + 16, 11200, 1400, &elements, |row| (row % 4) as u8);
             assert_eq!(all.len(), 1, "{elements:?}");
             assert_eq!(all[0].change(), text);
-            assert_eq!(all[0].rows, Rows { bytes: 11200, padded: 12288 });
+            assert_eq!(all[0].rows, ArrayRows { bytes: 11200, padded: 12288 });
             // Most borders of rows lie within a page.
             let (pages, shared) = all[0].pages;
             assert!(pages >= 3828 && (1000..1400).contains(&shared), "{pages} {shared}");
@@ -496,7 +507,7 @@ mod tests {
         // Rows of 1001 doubles under a dynamic schedule: neighbours sometimes have one owner.
         let owner = |row: u64| (row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62) as u8;
         let all = found(4096, 8008, 500, &doubles(&[]), owner);
-        assert_eq!(all[0].rows, Rows { bytes: 8008, padded: 8192 });
+        assert_eq!(all[0].rows, ArrayRows { bytes: 8008, padded: 8192 });
     }
 
     #[test]
@@ -508,7 +519,7 @@ mod tests {
             owner_of.extend(std::iter::repeat_n((i % 4) as u8, *n as usize));
         }
         let all = found(4096, 2560, owner_of.len() as u64, &doubles(&[]), |row| owner_of[row as usize]);
-        assert_eq!(all[0].rows, Rows { bytes: 2560, padded: 4096 });
+        assert_eq!(all[0].rows, ArrayRows { bytes: 2560, padded: 4096 });
     }
 
     #[test]

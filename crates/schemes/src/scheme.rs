@@ -22,12 +22,12 @@ pub enum Variant {
     /// A kernel initialised by all threads.
     Parallel,
     /// The recording at hand, changed.
-    Changed(Change),
+    Changed(RecordingChange),
 }
 
 /// What is changed in the recording at hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Change {
+pub struct RecordingChange {
     /// Who executes which iterations of dynamic loops; none: as recorded.
     pub schedule: Option<Schedule>,
     /// Rows of arrays on pages of their own.
@@ -40,8 +40,8 @@ impl Variant {
         match self {
             Self::Serial => "serial",
             Self::Parallel => "parallel",
-            Self::Changed(Change { schedule: None, .. }) => PADDED,
-            Self::Changed(Change { schedule: Some(schedule), .. }) => schedule.as_str(),
+            Self::Changed(RecordingChange { schedule: None, .. }) => PADDED,
+            Self::Changed(RecordingChange { schedule: Some(schedule), .. }) => schedule.as_str(),
         }
     }
 
@@ -54,10 +54,10 @@ impl Variant {
     }
 
     /// What is changed in the recording at hand.
-    pub const fn change(self) -> Change {
+    pub const fn change(self) -> RecordingChange {
         match self {
             Self::Changed(change) => change,
-            Self::Serial | Self::Parallel => Change { schedule: None, padded: false },
+            Self::Serial | Self::Parallel => RecordingChange { schedule: None, padded: false },
         }
     }
 }
@@ -152,7 +152,7 @@ pub fn select(all: &[Scheme], asked: &[String]) -> Result<Vec<Scheme>> {
             names.extend(POLICIES.iter().map(|p| p.name).filter(|p| !all.iter().any(|s| s.name == *p)));
             return Err(suggest::unknown_of("scheme", name, &names));
         }
-        let change = Change { schedule: None, padded: true };
+        let change = RecordingChange { schedule: None, padded: true };
         let variant = if padded.is_some() { Variant::Changed(change) } else { Variant::Serial };
         let about = if padded.is_some() { "rows of arrays on pages of their own" } else { "" };
         out.push(scheme(name, about, variant, Layout::Spread, spec));
@@ -166,7 +166,7 @@ pub fn under_schedules(schemes: Vec<Scheme>, schedules: &[Schedule]) -> Vec<Sche
     for schedule in schedules {
         for scheme in schemes.iter().filter(|s| s.variant != Variant::Parallel && s.layout == Layout::Spread)
         {
-            let change = Change { schedule: Some(*schedule), ..scheme.variant.change() };
+            let change = RecordingChange { schedule: Some(*schedule), ..scheme.variant.change() };
             all.push(Scheme {
                 name: format!("{}/{}", schedule.as_str(), scheme.name),
                 about: String::new(),
@@ -188,7 +188,7 @@ mod tests {
         // UMA has its threads on one node, where no schedule changes what is remote.
         assert_eq!(all.len(), 6 + 2 * 5);
         let named = |name: &str| all.iter().find(|s| s.name == name).unwrap();
-        let change = Change { schedule: Some(Schedule::Cyclic), padded: false };
+        let change = RecordingChange { schedule: Some(Schedule::Cyclic), padded: false };
         assert_eq!(named("cyclic/first-touch").variant, Variant::Changed(change));
         assert_eq!(named("first-touch").variant, Variant::Serial);
     }
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!((got[1].policy.as_str(), got[1].layout), ("cyclic:pages=4", Layout::Spread));
         assert_eq!(select(&all, &[]).unwrap().len(), 5);
         let got = select(&all, &["padded".into(), "padded:cyclic:pages=4".into()]).unwrap();
-        let padded = Variant::Changed(Change { schedule: None, padded: true });
+        let padded = Variant::Changed(RecordingChange { schedule: None, padded: true });
         assert_eq!((got[0].variant, got[0].policy.as_str()), (padded, "first-touch"));
         assert_eq!((got[1].variant, got[1].policy.as_str()), (padded, "cyclic:pages=4"));
     }

@@ -7,11 +7,11 @@ use homenode_model::{Placement, Ps};
 use homenode_sim::memory::{MemoryOptions, Outcome};
 use homenode_sim::run::{self, Job};
 use homenode_sim::yardsticks::Yardsticks;
-use homenode_sim::yardsticks::path::Way;
+use homenode_sim::yardsticks::path::HomePath;
 
 /// Which yardsticks a comparison is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum YardstickSet {
     /// None.
     None,
     /// Floor and bound: what one pass over the recording yields.
@@ -67,11 +67,11 @@ pub const fn time(outcome: &Outcome) -> Ps {
 /// What is tried in the second pass.
 struct Candidate {
     name: String,
-    way: Way,
+    way: HomePath,
 }
 
 fn placed(name: &str, first: Placement) -> Candidate {
-    Candidate { name: name.to_owned(), way: Way { first, moves: Vec::new() } }
+    Candidate { name: name.to_owned(), way: HomePath { first, moves: Vec::new() } }
 }
 
 /// Placements at first use: by each page's own cheapest home, by local search from there, from the
@@ -90,7 +90,7 @@ fn candidates(yardsticks: &Yardsticks, schemes: &[(&str, &Outcome)]) -> Vec<Cand
 }
 
 /// A group of schemes that share machine, recording and layout.
-pub struct Group<'a> {
+pub struct SchemeGroup<'a> {
     /// A job of the group; its policy does not matter.
     pub job: &'a Job,
     /// What the first pass found.
@@ -104,10 +104,10 @@ pub struct Group<'a> {
 /// # Errors
 /// Those of the simulation as a whole.
 pub fn second_pass<E>(
-    groups: &[Group<'_>],
+    groups: &[SchemeGroup<'_>],
     simulate: impl FnOnce(&[Job]) -> Result<run::Results, E>,
 ) -> Result<Vec<Measures>, E> {
-    let tried: Vec<(Option<Way>, Vec<Candidate>)> =
+    let tried: Vec<(Option<HomePath>, Vec<Candidate>)> =
         groups.iter().map(|g| (g.yardsticks.way.clone(), candidates(g.yardsticks, &g.schemes))).collect();
     let mut jobs = Vec::new();
     for (group, (way, candidates)) in groups.iter().zip(&tried) {

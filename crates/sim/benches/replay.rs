@@ -9,9 +9,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use homenode_model::{LineNo, ThreadId, Ticks};
-use homenode_order::Sink;
+use homenode_order::StepSink;
 use homenode_order::step::{Mark, Sync};
-use homenode_order::{Known, open};
+use homenode_order::{ProgramFacts, open};
 use homenode_sim::run::Job;
 
 // The tests' way to build, record and simulate; not all of it is used here.
@@ -44,7 +44,7 @@ fn best(mut f: impl FnMut()) -> f64 {
 /// Takes steps and does nothing with them.
 struct Nothing;
 
-impl Sink for Nothing {
+impl StepSink for Nothing {
     fn access(&mut self, _: ThreadId, _: Ticks, line: LineNo, _: bool) -> bool {
         std::hint::black_box(line);
         false
@@ -68,7 +68,7 @@ fn measure(name: &str, recorded: &Recorded) {
     let others = ["next-touch", "round-robin", "one-node"].map(|p| (p, simulate(&[p])));
     let several = simulate(&["first-touch", "next-touch", "round-robin", "one-node", "next-touch"]);
     let order = best(|| {
-        let mut order = open(&recorded.logs(), Known::default()).expect("a readable recording");
+        let mut order = open(&recorded.logs(), ProgramFacts::default()).expect("a readable recording");
         while order.advance(&mut Nothing, 1 << 17).expect("a sound recording") {}
     });
     println!("{name}: {:.1} M events, {:.1} M misses", events as f64 / 1e6, misses as f64 / 1e6);

@@ -41,10 +41,8 @@
 //! * Closed forms: `streaming_over_twice_the_cache_misses_every_line_every_lap`,
 //!   `a_working_set_that_fits_has_only_cold_misses`, `one_coherence_miss_a_line_and_hand_over`.
 
-use core::fmt;
-
 use homenode_cache::hierarchy::TooManyAgents;
-use homenode_cache::{Agent, Full, Hierarchy, Line, Miss, Outcome, Shape, ShapeError, Words};
+use homenode_cache::{AccessOutcome, Agent, CacheShape, Full, Hierarchy, Line, Miss, ShapeError, Words};
 use homenode_model::{CpuId, LineNo, Ps, ThreadId, Ticks, Topology};
 
 use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
@@ -63,13 +61,16 @@ use touches::Touches;
 const MAX_CHUNKS: u32 = 1 << 14;
 
 /// Why stage 2 stops.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CachesError {
     /// The machine's caches cannot be modelled.
+    #[error("{0}")]
     Shape(ShapeError),
     /// More first-level caches in use than the directory can tell apart.
+    #[error("{0}")]
     TooManyCpus(TooManyAgents),
     /// A step of a thread that is bound to no CPU.
+    #[error("{thread} has a step, but only {bound} threads are bound to CPUs")]
     Unbound {
         /// The thread.
         thread: ThreadId,
@@ -77,23 +78,9 @@ pub enum CachesError {
         bound: usize,
     },
     /// The program touches more memory than the directory may describe.
+    #[error("{0}")]
     Full(Full),
 }
-
-impl fmt::Display for CachesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shape(e) => e.fmt(f),
-            Self::TooManyCpus(e) => e.fmt(f),
-            Self::Unbound { thread, bound } => {
-                write!(f, "{thread} has a step, but only {bound} threads are bound to CPUs")
-            }
-            Self::Full(e) => e.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for CachesError {}
 
 /// What a thread's accesses met; the sum of `hits` and of the first four causes is the number of
 /// accesses.
@@ -135,7 +122,7 @@ macro_rules! each {
 }
 
 impl Engine {
-    fn new(shape: &Shape) -> Result<Self, TooManyAgents> {
+    fn new(shape: &CacheShape) -> Result<Self, TooManyAgents> {
         Ok(match shape.agents() {
             0..=63 => Self::Of63(Hierarchy::new(shape, MAX_CHUNKS)?),
             64..=127 => Self::Of127(Hierarchy::new(shape, MAX_CHUNKS)?),
@@ -174,7 +161,7 @@ impl Caches {
     /// # Errors
     /// [`CachesError::Shape`], [`CachesError::TooManyCpus`].
     pub fn new(machine: &Topology, cpus: &[CpuId]) -> Result<Self, CachesError> {
-        let shape = Shape::new(machine, cpus).map_err(CachesError::Shape)?;
+        let shape = CacheShape::new(machine, cpus).map_err(CachesError::Shape)?;
         let engine = Engine::new(&shape).map_err(CachesError::TooManyCpus)?;
         let mut hit_time = vec![Ps::ZERO];
         for cache in &machine.caches[1..] {
@@ -258,7 +245,7 @@ impl Caches {
         let line = Line(line.0 >> self.shift);
         let outcome = each!(&mut self.engine, h => h.access(state.agent, line, write));
         let outcome = outcome.map_err(CachesError::Full)?;
-        if outcome == Outcome::FRONT && !self.emit_hits {
+        if outcome == AccessOutcome::FRONT && !self.emit_hits {
             state.counts.hits[0] += 1;
             return Ok(false);
         }
@@ -272,7 +259,7 @@ impl Caches {
         tick: Ticks,
         line: Line,
         write: bool,
-        outcome: Outcome,
+        outcome: AccessOutcome,
         out: &mut MemChunk,
     ) {
         let state = &mut self.threads[thread.index()];

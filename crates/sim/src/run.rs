@@ -6,7 +6,6 @@
 //! shows in a result.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -14,7 +13,7 @@ use std::thread;
 use homenode_log::file::LogReader;
 use homenode_model::{Bytes, CacheScope, CpuId, LineNo, ThreadId, Ticks, Topology};
 use homenode_order::step::{Mark, Step, Sync, What};
-use homenode_order::{Order, Sink, Trace};
+use homenode_order::{Order, StepSink, Trace};
 use homenode_policy::journal::{self, Journalled};
 use homenode_policy::{Policy, PolicyContext, SpecError};
 
@@ -22,7 +21,7 @@ use crate::caches::{Caches, CachesError};
 use crate::change::{Change, Changing};
 use crate::memory::{Memory, MemoryError, MemoryOptions, Outcome};
 use crate::stream::MemChunk;
-use crate::yardsticks::path::Way;
+use crate::yardsticks::path::HomePath;
 use crate::yardsticks::{Script, Tally, TallyError, Yardsticks};
 
 /// Steps between two hand-overs to the workers.
@@ -42,7 +41,7 @@ pub struct Job {
     /// Policy and its options, as [`homenode_policy::build`] takes it.
     pub policy: String,
     /// Carried out in place of the policy: what was decided in advance.
-    pub way: Option<Arc<Way>>,
+    pub way: Option<Arc<HomePath>>,
     /// The rest.
     pub options: MemoryOptions,
 }
@@ -68,9 +67,10 @@ pub struct Results {
 }
 
 /// Why a simulation failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A job binds another number of threads than the recording has.
+    #[error("the recording has {recorded} threads, the machine was given {bound}")]
     Threads {
         /// In the recording.
         recorded: usize,
@@ -78,30 +78,18 @@ pub enum RunError {
         bound: usize,
     },
     /// A policy's specification is wrong.
+    #[error("{0}")]
     Policy(SpecError),
     /// Stage 2.
+    #[error("{0}")]
     Caches(CachesError),
     /// Stage 3.
+    #[error("{0}")]
     Memory(MemoryError),
     /// The caller asked to stop.
+    #[error("interrupted")]
     Stopped,
 }
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Threads { recorded, bound } => {
-                write!(f, "the recording has {recorded} threads, the machine was given {bound}")
-            }
-            Self::Policy(e) => e.fmt(f),
-            Self::Caches(e) => e.fmt(f),
-            Self::Memory(e) => e.fmt(f),
-            Self::Stopped => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 /// Which threads share which cache: machines and bindings that agree here have the same memory
 /// stream.
@@ -154,7 +142,7 @@ struct Lanes {
     marks: usize,
 }
 
-impl Sink for Lanes {
+impl StepSink for Lanes {
     #[inline]
     fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) -> bool {
         let mut new = false;

@@ -36,7 +36,7 @@ pub struct NodeAccesses {
 
 /// One round of the outer loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Round {
+pub struct RoundStatistics {
     /// Its number.
     pub number: u32,
     /// Its length (Löf et al., Figs. 1 to 3).
@@ -89,12 +89,12 @@ pub fn by_node(outcome: &Outcome) -> Vec<NodeAccesses> {
 }
 
 /// The rounds between consecutive iteration marks.
-pub fn rounds(outcome: &Outcome) -> Vec<Round> {
+pub fn rounds(outcome: &Outcome) -> Vec<RoundStatistics> {
     let mut begun: Vec<Ps> = outcome.migrations.iter().map(|m| m.at).collect();
     begun.sort_unstable();
     let before = |at: Ps| begun.partition_point(|m| *m < at) as u64;
     let pairs = outcome.marks.windows(2);
-    let round = |w: &[crate::memory::IterationMark]| Round {
+    let round = |w: &[crate::memory::IterationMark]| RoundStatistics {
         number: w[0].number,
         time: w[1].at - w[0].at,
         moves: before(w[1].at) - before(w[0].at),

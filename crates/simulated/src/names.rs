@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use homenode_dataset::identity;
 use homenode_log::recording::{Elements, Module, Recording, SourcePlace, Symbols};
-use homenode_order::space::{Object, ObjectKind};
+use homenode_order::space::{ObjectSource, TracedObject};
 
 /// An allocating call: its return address, and that of its function.
 type Call = (u64, u64);
@@ -85,9 +85,9 @@ impl<'a> Names<'a> {
     }
 
     /// What an object is called.
-    pub fn object(&self, object: &Object) -> Called {
+    pub fn object(&self, object: &TracedObject) -> Called {
         match &object.kind {
-            ObjectKind::Static { module, name } => {
+            ObjectSource::Static { module, name } => {
                 let known = self.symbols.statics.iter().find(|s| s.module == *module && s.name == *name);
                 let variable = known.and_then(|s| s.variable.as_ref()).unwrap_or(name);
                 let members = known.and_then(|s| self.symbols.commons.get(&s.address));
@@ -98,7 +98,7 @@ impl<'a> Names<'a> {
                     ..Called::default()
                 }
             }
-            ObjectKind::Site { pc, caller: caller_pc, slot } => {
+            ObjectSource::Site { pc, caller: caller_pc, slot } => {
                 let site = match pc {
                     0 => "mmap".to_owned(),
                     pc => self.site(*pc).unwrap_or_else(|| format!("{pc:#x}")),
@@ -192,14 +192,14 @@ mod tests {
         ];
         let names = Names { symbols: &symbols, modules, same_line: BTreeMap::new() }.with_lines();
         let called = |kind| {
-            let mut space = homenode_order::space::Space::new(vec![]);
+            let mut space = homenode_order::space::AddressSpace::new(vec![]);
             space.allocate(0x9000_0010, 4096, (0, 0));
             let mut object = space.objects()[0].clone();
             object.kind = kind;
             let called = names.object(&object);
             (called.id, called.name)
         };
-        let site = |pc, caller, slot| called(ObjectKind::Site { pc, caller, slot });
+        let site = |pc, caller, slot| called(ObjectSource::Site { pc, caller, slot });
         assert_eq!(site(0x5000_1010, 0, 0), ("a.c:12 #0".into(), "a.c:12".into()));
         assert_eq!(
             site(0x5000_1010, 0x5000_2020, 1),
@@ -215,7 +215,7 @@ mod tests {
         let two =
             [(0x5000_3010, 0), (0x5000_3020, 0), (0x5000_3010, 1)].map(|(pc, slot)| site(pc, 0, slot).0);
         assert_eq!(two, ["a.c:30 #0", "a.c:30 #1", "a.c:30 #2"]);
-        let variable = |module| called(ObjectKind::Static { module, name: "u".into() }).0;
+        let variable = |module| called(ObjectSource::Static { module, name: "u".into() }).0;
         assert_eq!([variable(0), variable(3)], ["u", "u@libgrid.so"]);
     }
 }

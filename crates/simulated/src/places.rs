@@ -17,13 +17,13 @@ pub struct Placed {
 
 /// The objects of a simulation. Stacks follow those of the trace.
 #[derive(Debug)]
-pub struct Places<'a> {
+pub struct ObjectMap<'a> {
     extents: &'a Extents,
     /// First page and end of each stack, with its object.
     stacks: Vec<(u64, u64, ObjectId)>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> ObjectMap<'a> {
     /// With pages of `page` bytes.
     pub fn new(extents: &'a Extents, trace: &Trace, page: Bytes) -> Self {
         let objects = trace.objects.len() as u32;

@@ -5,23 +5,25 @@ use std::path::{Path, PathBuf};
 
 use homenode_dataset::fields::Fields;
 use homenode_dataset::tables::{
-    Access, Cause, FirstTouch, Interval, IntervalNo, Iteration, IterationSource, Link, Migration,
-    MoveOutcome, Node, Object, ObjectKind, Region, RegionKind, RegionNo, RegionTime, Residency, ThreadStay,
+    Access, FirstTouch, Interval, IntervalNo, Iteration, IterationSource, Link, Migration, MigrationCause,
+    MigrationOutcome, Node, Object, ObjectKind, Region, RegionKind, RegionNo, RegionTime, Residency,
+    ThreadStay,
 };
 use homenode_dataset::{
-    Basis, Dataset, DatasetError, Ended, Kind, Memory, Meta, Sink, Tally, Writer, identity,
+    Basis, Dataset, DatasetError, DatasetMeta, DatasetWriter, Ended, MemoryDataset, RecordingKind, RowSink,
+    SeenCount, identity,
 };
-use homenode_log::recording::{ElementField, Recording, SourcePlace, Symbols};
+use homenode_log::recording::{FieldRecord, Recording, SourcePlace, Symbols};
 use homenode_model::{AccessKind, Bytes, NodeId, Ns, ObjectId, Ps, ThreadId, Topology};
 use homenode_order::Trace;
 use homenode_order::firsts::UNIT;
 use homenode_order::found;
-use homenode_order::space::ObjectKind as Known;
-use homenode_sim::collect::{Cell, Collected, Move, MoveCause, NO_REGION};
+use homenode_order::space::ObjectSource as Known;
+use homenode_sim::collect::{Collected, CountCell, Move, MoveCause, NO_REGION};
 use homenode_sim::memory::Outcome;
 
 use crate::names::{Called, Names};
-use crate::places::{Placed, Places};
+use crate::places::{ObjectMap, Placed};
 
 /// The program is one process.
 const PROCESS: u32 = 0;
@@ -66,8 +68,9 @@ impl Simulated<'_> {
     }
 
     /// What the data set says of itself at its start.
-    pub fn meta(&self) -> Meta {
-        let mut meta = Meta::new(Kind::Simulated, self.basis(), self.recording.meta.command.clone());
+    pub fn meta(&self) -> DatasetMeta {
+        let mut meta =
+            DatasetMeta::new(RecordingKind::Simulated, self.basis(), self.recording.meta.command.clone());
         meta.environment = self.recording.meta.environment.clone();
         if let Some(member) = &self.recording.meta.rank {
             (meta.host, meta.job) = (member.host.clone(), member.job.clone());
@@ -108,9 +111,9 @@ impl Simulated<'_> {
     /// # Errors
     /// None that memory has; the sink's type says so.
     pub fn dataset(&self) -> Result<Dataset, DatasetError> {
-        let mut tables = Memory::default();
+        let mut tables = MemoryDataset::default();
         self.fill(&mut tables)?;
-        Ok(Dataset::of_memory(Meta { ended: Some(self.ended()), ..self.meta() }, tables))
+        Ok(Dataset::of_memory(DatasetMeta { ended: Some(self.ended()), ..self.meta() }, tables))
     }
 
     /// Writes the data set to a new folder.
@@ -118,7 +121,7 @@ impl Simulated<'_> {
     /// # Errors
     /// What the system said.
     pub fn write(&self, path: &Path) -> Result<PathBuf, DatasetError> {
-        let mut writer = Writer::create(path, self.meta())?;
+        let mut writer = DatasetWriter::create(path, self.meta())?;
         self.fill(&mut writer)?;
         writer.finish(self.ended())
     }
@@ -127,14 +130,14 @@ impl Simulated<'_> {
     ///
     /// # Errors
     /// Those of the sink.
-    pub fn fill(&self, sink: &mut impl Sink) -> Result<(), DatasetError> {
+    pub fn fill(&self, sink: &mut impl RowSink) -> Result<(), DatasetError> {
         let names = Names::new(self.recording, self.symbols);
         self.nodes(sink)?;
         self.threads(sink)?;
         self.regions(sink, &names)?;
         self.rounds(sink)?;
         let Some(collected) = &self.outcome.collected else { return Ok(()) };
-        let places = Places::new(&collected.extents, self.trace, self.page);
+        let places = ObjectMap::new(&collected.extents, self.trace, self.page);
         self.objects(sink, &names, collected)?;
         self.first_touches(sink, &names, collected, &places)?;
         intervals(sink, collected)?;
@@ -143,7 +146,7 @@ impl Simulated<'_> {
         self.migrations(sink, collected, &places)
     }
 
-    fn nodes(&self, sink: &mut impl Sink) -> Result<(), DatasetError> {
+    fn nodes(&self, sink: &mut impl RowSink) -> Result<(), DatasetError> {
         let machine = self.machine;
         for (node, it) in (0u16..).map(NodeId).zip(&machine.nodes) {
             let cpus = machine.cpus_of(node).count() as u32;
@@ -168,7 +171,7 @@ impl Simulated<'_> {
         self.outcome.cpus.get(thread.index()).map(|cpu| self.machine.node_of(*cpu))
     }
 
-    fn threads(&self, sink: &mut impl Sink) -> Result<(), DatasetError> {
+    fn threads(&self, sink: &mut impl RowSink) -> Result<(), DatasetError> {
         for (thread, time) in (0u32..).map(ThreadId).zip(&self.outcome.threads) {
             sink.push(&ThreadStay {
                 thread,
@@ -183,7 +186,7 @@ impl Simulated<'_> {
         Ok(())
     }
 
-    fn regions(&self, sink: &mut impl Sink, names: &Names<'_>) -> Result<(), DatasetError> {
+    fn regions(&self, sink: &mut impl RowSink, names: &Names<'_>) -> Result<(), DatasetError> {
         for (region, pc) in (0u32..).zip(&self.trace.region_pcs) {
             let place = names.place(*pc).cloned().unwrap_or_default();
             let ran = self.outcome.regions.iter().find(|r| r.region == region);
@@ -202,11 +205,11 @@ impl Simulated<'_> {
         Ok(())
     }
 
-    fn rounds(&self, sink: &mut impl Sink) -> Result<(), DatasetError> {
+    fn rounds(&self, sink: &mut impl RowSink) -> Result<(), DatasetError> {
         let source = match self.trace.iterations {
             None => return Ok(()),
-            Some(found::IterationSource::Told) => IterationSource::Told,
-            Some(found::IterationSource::Found) => IterationSource::Found,
+            Some(found::IterationOrigin::Told) => IterationSource::Told,
+            Some(found::IterationOrigin::Found) => IterationSource::Found,
         };
         let marks = &self.outcome.marks;
         // One mark alone begins a round that ends with the program.
@@ -226,7 +229,7 @@ impl Simulated<'_> {
 
     fn objects(
         &self,
-        sink: &mut impl Sink,
+        sink: &mut impl RowSink,
         names: &Names<'_>,
         collected: &Collected,
     ) -> Result<(), DatasetError> {
@@ -247,7 +250,7 @@ impl Simulated<'_> {
                 element_type: elements.element_type,
                 element_bytes: elements.element_bytes,
                 dimensions: elements.extents,
-                fields: Fields::of(elements.fields.into_iter().map(ElementField::into_parts)),
+                fields: Fields::of(elements.fields.into_iter().map(FieldRecord::into_parts)),
                 file: place.file,
                 line: place.line,
                 function: place.function,
@@ -288,10 +291,10 @@ impl Simulated<'_> {
 
     fn first_touches(
         &self,
-        sink: &mut impl Sink,
+        sink: &mut impl RowSink,
         names: &Names<'_>,
         collected: &Collected,
-        places: &Places<'_>,
+        places: &ObjectMap<'_>,
     ) -> Result<(), DatasetError> {
         let mut all: Vec<FirstTouch> = Vec::new();
         let nowhere = SourcePlace::default();
@@ -341,15 +344,15 @@ impl Simulated<'_> {
 
     fn accesses(
         &self,
-        sink: &mut impl Sink,
+        sink: &mut impl RowSink,
         collected: &Collected,
-        places: &Places<'_>,
+        places: &ObjectMap<'_>,
     ) -> Result<(), DatasetError> {
         type Key = (Option<ObjectId>, u64, u64, u32, NodeId, NodeId, AccessKind);
         let basis = self.basis();
         let block = collected.coarsened.block;
         for (interval, it) in (0u32..).map(IntervalNo).zip(&collected.intervals) {
-            let key = |c: &Cell| -> (Key, u64) {
+            let key = |c: &CountCell| -> (Key, u64) {
                 let Placed { object, page, rest } = places.block(c.page, block);
                 ((object, page, block.min(rest), c.region, c.node, c.home, c.kind), c.count)
             };
@@ -372,7 +375,7 @@ impl Simulated<'_> {
                     node,
                     home,
                     kind: Some(kind),
-                    tally: Tally::new(count, basis),
+                    tally: SeenCount::new(count, basis),
                 })?;
             }
         }
@@ -381,16 +384,16 @@ impl Simulated<'_> {
 
     fn migrations(
         &self,
-        sink: &mut impl Sink,
+        sink: &mut impl RowSink,
         collected: &Collected,
-        places: &Places<'_>,
+        places: &ObjectMap<'_>,
     ) -> Result<(), DatasetError> {
         let planned = self.policy == "plan" || self.policy.starts_with("plan:");
         for it in collected.moves.all() {
             let cause = match it.cause {
-                _ if planned => Cause::Plan,
-                MoveCause::NextTouch => Cause::NextTouch,
-                MoveCause::Policy => Cause::Policy,
+                _ if planned => MigrationCause::Plan,
+                MoveCause::NextTouch => MigrationCause::NextTouch,
+                MoveCause::Policy => MigrationCause::Policy,
             };
             let interval = IntervalNo(collected.interval_of(it));
             for (placed, pages) in parts(it, places) {
@@ -408,7 +411,7 @@ impl Simulated<'_> {
                     region: (it.region != NO_REGION).then_some(RegionNo(it.region)),
                     thread: Some(it.thread),
                     cost_ns: Some(Ps(cost).ns()),
-                    outcome: if it.ping_pong { MoveOutcome::PingPong } else { MoveOutcome::Moved },
+                    outcome: if it.ping_pong { MigrationOutcome::PingPong } else { MigrationOutcome::Moved },
                 })?;
             }
         }
@@ -417,7 +420,7 @@ impl Simulated<'_> {
 }
 
 /// A run of pages that moved, by object.
-fn parts(it: &Move, places: &Places<'_>) -> Vec<(Placed, u64)> {
+fn parts(it: &Move, places: &ObjectMap<'_>) -> Vec<(Placed, u64)> {
     let mut all: Vec<(Placed, u64)> = Vec::new();
     for page in it.page..it.page.saturating_add(it.pages) {
         let placed = places.page(u64::from(page));
@@ -431,7 +434,7 @@ fn parts(it: &Move, places: &Places<'_>) -> Vec<(Placed, u64)> {
     all
 }
 
-fn intervals(sink: &mut impl Sink, collected: &Collected) -> Result<(), DatasetError> {
+fn intervals(sink: &mut impl RowSink, collected: &Collected) -> Result<(), DatasetError> {
     for (interval, it) in (0u32..).map(IntervalNo).zip(&collected.intervals) {
         sink.push(&Interval {
             interval,
@@ -448,7 +451,11 @@ fn intervals(sink: &mut impl Sink, collected: &Collected) -> Result<(), DatasetE
     Ok(())
 }
 
-fn residency(sink: &mut impl Sink, collected: &Collected, places: &Places<'_>) -> Result<(), DatasetError> {
+fn residency(
+    sink: &mut impl RowSink,
+    collected: &Collected,
+    places: &ObjectMap<'_>,
+) -> Result<(), DatasetError> {
     // Stays come by page and time: those of one page at one home that touch each other are one.
     let mut all: Vec<(Option<ObjectId>, u32, u32, NodeId, u64)> = Vec::new();
     let mut last_page = None;

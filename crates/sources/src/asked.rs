@@ -6,9 +6,9 @@ use homenode_sys::{PAGE, Span};
 
 /// One bit a page, by number of a group of 64 pages.
 #[derive(Clone, Debug, Default)]
-pub struct Asked(BTreeMap<usize, u64>);
+pub struct PageBits(BTreeMap<usize, u64>);
 
-impl Asked {
+impl PageBits {
     /// No pages.
     pub const fn new() -> Self {
         Self(BTreeMap::new())
@@ -70,7 +70,7 @@ mod tests {
         fn they_are_the_set_of_what_was_added_and_not_taken(
             steps in proptest::collection::vec((0u8..3, 0usize..300, 0usize..200), 0..200)
         ) {
-            let (mut asked, mut want) = (Asked::new(), BTreeSet::new());
+            let (mut asked, mut want) = (PageBits::new(), BTreeSet::new());
             for (what, page, pages) in steps {
                 match what {
                     0 => {

@@ -7,7 +7,7 @@ use homenode_model::Ns;
 
 /// A budget of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct SampleBudget {
     /// Thousandths of the time that samples may take; for several CPUs this may be more than a
     /// thousand.
     permille: u64,
@@ -22,7 +22,7 @@ pub struct Budget {
 /// one.
 const SAVED: Ns = Ns(1_000_000_000);
 
-impl Budget {
+impl SampleBudget {
     /// This many thousandths from `now` on.
     pub const fn new(permille: u64, now: Ns) -> Self {
         Self { permille, last: now, left: 0 }
@@ -42,7 +42,7 @@ impl Budget {
         (self.left.max(0) as u64 / cost.0.max(1)) as usize
     }
 
-    /// Notes samples of this total cost, which may exceed the [`Budget::room`].
+    /// Notes samples of this total cost, which may exceed the [`SampleBudget::room`].
     pub fn spend(&mut self, cost: Ns) {
         self.left = self.left.saturating_sub_unsigned(cost.0).max(-self.most());
     }
@@ -61,7 +61,7 @@ pub fn lately(before: Ns, all: Ns, count: u64) -> Ns {
 mod tests {
     use super::*;
 
-    fn take(b: &mut Budget, wanted: usize, cost: Ns, now: Ns) -> usize {
+    fn take(b: &mut SampleBudget, wanted: usize, cost: Ns, now: Ns) -> usize {
         let taken = wanted.min(b.room(cost, now));
         b.spend(cost.times(taken as u64));
         taken
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn one_percent_of_a_second_at_twelve_microseconds_is_833_samples() {
-        let mut b = Budget::new(10, Ns(0));
+        let mut b = SampleBudget::new(10, Ns(0));
         assert_eq!(take(&mut b, 10_000, Ns(12_000), Ns(1_000_000_000)), 833);
         assert_eq!(take(&mut b, 10_000, Ns(12_000), Ns(1_000_000_000)), 0);
         assert_eq!(take(&mut b, 5, Ns(12_000), Ns(1_100_000_000)), 5);
@@ -77,19 +77,19 @@ mod tests {
 
     #[test]
     fn a_sleep_saves_no_more_than_a_second() {
-        let mut b = Budget::new(10, Ns(0));
+        let mut b = SampleBudget::new(10, Ns(0));
         assert_eq!(take(&mut b, 1_000_000, Ns(10_000), Ns(3_600_000_000_000)), 1000);
     }
 
     #[test]
     fn time_that_goes_back_allows_nothing() {
-        let mut b = Budget::new(10, Ns(500));
+        let mut b = SampleBudget::new(10, Ns(500));
         assert_eq!(take(&mut b, 10, Ns(1), Ns(100)), 0);
     }
 
     #[test]
     fn what_was_dearer_than_thought_is_made_up_for() {
-        let mut b = Budget::new(10, Ns(0));
+        let mut b = SampleBudget::new(10, Ns(0));
         assert_eq!(b.room(Ns(1_000), Ns(100_000_000)), 1000);
         b.spend(Ns(3_000_000));
         assert_eq!(b.room(Ns(1_000), Ns(200_000_000)), 0, "a millisecond more, of two that are owed");

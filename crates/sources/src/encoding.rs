@@ -16,7 +16,7 @@ use std::path::Path;
 
 use homenode_model::Ns;
 use homenode_sys::PAGE;
-use homenode_sys::perf::{Fields, Kind, Rate, Spec};
+use homenode_sys::perf::{CounterSpec, EventKind, Rate, SampleFields};
 
 /// Where the kernel lists its PMUs.
 pub const DEVICES: &str = "/sys/bus/event_source/devices";
@@ -27,7 +27,7 @@ pub struct Encoding {
     /// PMU and event, for a person.
     pub name: String,
     /// Who writes the samples, and what to open for it.
-    pub writer: Writer,
+    pub writer: SampleWriter,
     /// Accesses between two samples.
     pub period: u64,
     /// Assumed time that kernel and processor take for a sample. A process cannot measure it.
@@ -36,19 +36,19 @@ pub struct Encoding {
 
 /// Who writes samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Writer {
+pub enum SampleWriter {
     /// The kernel writes each sample as a record of a ring.
     Kernel {
         /// What to open on each CPU.
-        specs: Vec<Spec>,
+        specs: Vec<CounterSpec>,
         /// The group's leader, on processors that sample loads only beside another event.
-        leader: Option<Spec>,
+        leader: Option<CounterSpec>,
     },
     /// The processor writes to a buffer of its own.
-    Processor(Vec<Trace>),
+    Processor(Vec<TraceEvent>),
 }
 
-impl Writer {
+impl SampleWriter {
     /// The first of `cpus` that nothing samples. Counts without that CPU would be no counts.
     pub fn leaves_out(&self, mut cpus: impl Iterator<Item = u32>) -> Option<u32> {
         match self {
@@ -60,9 +60,9 @@ impl Writer {
 
 /// An event to open on some CPUs, for a processor that writes its samples itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct TraceEvent {
     /// The event.
-    pub spec: Spec,
+    pub spec: CounterSpec,
     /// The CPUs, ascending.
     pub cpus: Vec<u32>,
 }
@@ -118,7 +118,7 @@ fn intel(pmu: &Pmu<'_>) -> Result<Encoding, String> {
     }
     Ok(Encoding {
         name: format!("{}/mem-loads,mem-stores", pmu.name),
-        writer: Writer::Kernel { specs, leader },
+        writer: SampleWriter::Kernel { specs, leader },
         period: PERIOD,
         interrupt: BY_KERNEL,
     })
@@ -141,7 +141,7 @@ fn amd(pmu: &Pmu<'_>) -> Result<Encoding, String> {
     // The hardware counts in units of sixteen.
     let period = multiple(16, 0);
     spec.rate = Rate::Period(period);
-    let writer = Writer::Kernel { specs: vec![spec], leader: None };
+    let writer = SampleWriter::Kernel { specs: vec![spec], leader: None };
     Ok(Encoding { name: pmu.name.to_owned(), writer, period, interrupt: BY_KERNEL })
 }
 
@@ -165,10 +165,10 @@ fn arm(devices: &Path, names: &[String]) -> Result<Encoding, String> {
     let period = multiple(SPE_UNIT, least.into_iter().max().unwrap_or(SPE_LEAST));
     let traces = pmus.iter().map(|pmu| spe(pmu, period)).collect::<Result<_, _>>()?;
     let name = format!("{}/load_filter,store_filter", names.join(","));
-    Ok(Encoding { name, writer: Writer::Processor(traces), period, interrupt: BY_PROCESSOR })
+    Ok(Encoding { name, writer: SampleWriter::Processor(traces), period, interrupt: BY_PROCESSOR })
 }
 
-fn spe(pmu: &Pmu<'_>, period: u64) -> Result<Trace, String> {
+fn spe(pmu: &Pmu<'_>, period: u64) -> Result<TraceEvent, String> {
     let mut spec = pmu.spec();
     // No branches, and no physical addresses, which ordinary users do not get.
     for field in ["load_filter", "store_filter"] {
@@ -181,10 +181,10 @@ fn spe(pmu: &Pmu<'_>, period: u64) -> Result<Trace, String> {
         }
     }
     spec.rate = Rate::Period(period);
-    spec.fields = Fields::TRACE;
+    spec.fields = SampleFields::TRACE;
     // The driver stops at the next page border.
     spec.watermark = PAGE as u32;
-    Ok(Trace { spec, cpus: pmu.cpus()? })
+    Ok(TraceEvent { spec, cpus: pmu.cpus()? })
 }
 
 /// More CPUs than any kernel supports.
@@ -205,15 +205,15 @@ impl<'a> Pmu<'a> {
         Ok(Self { name, folder, number })
     }
 
-    fn spec(&self) -> Spec {
-        Spec {
-            kind: Kind(self.number),
+    fn spec(&self) -> CounterSpec {
+        CounterSpec {
+            kind: EventKind(self.number),
             config: 0,
             config1: 0,
             config2: 0,
             rate: Rate::Period(PERIOD),
             precise: 0,
-            fields: Fields::ACCESS,
+            fields: SampleFields::ACCESS,
             user_only: true,
             watermark: 0,
         }
@@ -256,7 +256,7 @@ impl<'a> Pmu<'a> {
     }
 
     /// An event by its name.
-    fn event(&self, event: &str) -> Result<Spec, String> {
+    fn event(&self, event: &str) -> Result<CounterSpec, String> {
         let mut spec = self.spec();
         let terms = text(&self.folder.join("events").join(event))?;
         for term in terms.split(',') {
@@ -273,7 +273,7 @@ impl<'a> Pmu<'a> {
 
     /// Sets a field at the kernel's place for it: `config1:0-15`, or several ranges, the value's
     /// low bits first.
-    fn set(&self, spec: &mut Spec, field: &str, value: u64) -> Result<(), String> {
+    fn set(&self, spec: &mut CounterSpec, field: &str, value: u64) -> Result<(), String> {
         let format = match field {
             // Whole words need no format.
             "config" | "config1" | "config2" => format!("{field}:0-63"),
@@ -320,10 +320,10 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/pmu").join(name)
     }
 
-    fn by_kernel(e: &Encoding) -> (&[Spec], Option<&Spec>) {
+    fn by_kernel(e: &Encoding) -> (&[CounterSpec], Option<&CounterSpec>) {
         match &e.writer {
-            Writer::Kernel { specs, leader } => (specs, leader.as_ref()),
-            Writer::Processor(traces) => panic!("{traces:?}"),
+            SampleWriter::Kernel { specs, leader } => (specs, leader.as_ref()),
+            SampleWriter::Processor(traces) => panic!("{traces:?}"),
         }
     }
 
@@ -333,7 +333,7 @@ mod tests {
         let (specs, leader) = by_kernel(&e);
         assert_eq!((e.name.as_str(), leader), ("cpu/mem-loads,mem-stores", None));
         let [loads, stores] = specs else { panic!("{specs:?}") };
-        assert_eq!((loads.kind, loads.config, loads.config1), (Kind(4), 0x1cd, 3));
+        assert_eq!((loads.kind, loads.config, loads.config1), (EventKind(4), 0x1cd, 3));
         assert_eq!((stores.config, stores.config1, stores.precise), (0x82d0, 0, 2));
     }
 
@@ -349,14 +349,14 @@ mod tests {
     fn the_large_cores_of_a_hybrid_processor_are_taken() {
         let e = find(&recorded("intel-hybrid")).unwrap();
         assert!(e.name.starts_with("cpu_core/"));
-        assert_eq!(by_kernel(&e).0[0].kind, Kind(4));
+        assert_eq!(by_kernel(&e).0[0].kind, EventKind(4));
     }
 
     #[test]
     fn amd_samples_for_plain_users_where_the_kernel_filters() {
         let e = find(&recorded("amd-zen4")).unwrap();
         let spec = by_kernel(&e).0[0];
-        assert_eq!((spec.kind, spec.config, spec.config2), (Kind(11), 1 << 19, 1));
+        assert_eq!((spec.kind, spec.config, spec.config2), (EventKind(11), 1 << 19, 1));
         assert_eq!(spec.rate, Rate::Period(20_000));
         assert_eq!(e.period, 20_000);
         let why = find(&recorded("amd-zen2")).unwrap_err();
@@ -366,14 +366,14 @@ mod tests {
     #[test]
     fn arms_loads_and_stores_are_filtered_by_the_processor() {
         let e = find(&recorded("arm-neoverse")).unwrap();
-        let Writer::Processor(traces) = &e.writer else { panic!("{e:?}") };
-        let [Trace { spec, cpus }] = &traces[..] else { panic!("{traces:?}") };
-        assert_eq!((e.name.as_str(), spec.kind), ("arm_spe_0/load_filter,store_filter", Kind(8)));
+        let SampleWriter::Processor(traces) = &e.writer else { panic!("{e:?}") };
+        let [TraceEvent { spec, cpus }] = &traces[..] else { panic!("{traces:?}") };
+        assert_eq!((e.name.as_str(), spec.kind), ("arm_spe_0/load_filter,store_filter", EventKind(8)));
         // Timestamps, jitter, loads, stores; no physical address (bit 1), no other counter (2), no
         // branch (32).
         assert_eq!(spec.config, 1 | 1 << 16 | 1 << 33 | 1 << 34);
         assert_eq!((spec.config1, spec.config2, spec.precise, spec.user_only), (0, 0, 0, true));
-        assert_eq!((spec.fields, spec.watermark), (Fields::TRACE, 4096));
+        assert_eq!((spec.fields, spec.watermark), (SampleFields::TRACE, 4096));
         assert_eq!((spec.rate, cpus), (Rate::Period(19_968), &(0..80).collect::<Vec<_>>()));
         assert_eq!(e.period, 19_968);
     }
@@ -381,9 +381,9 @@ mod tests {
     #[test]
     fn large_and_small_cores_have_an_spe_each() {
         let e = find(&recorded("arm-big-little")).unwrap();
-        let Writer::Processor(traces) = &e.writer else { panic!("{e:?}") };
+        let SampleWriter::Processor(traces) = &e.writer else { panic!("{e:?}") };
         let all: Vec<_> = traces.iter().map(|t| (t.spec.kind, t.cpus.as_slice())).collect();
-        assert_eq!(all, [(Kind(9), &[0, 1, 2, 3, 8][..]), (Kind(12), &[4, 5, 6, 7][..])]);
+        assert_eq!(all, [(EventKind(9), &[0, 1, 2, 3, 8][..]), (EventKind(12), &[4, 5, 6, 7][..])]);
         assert_eq!(e.period, 19_968);
         assert!(e.name.starts_with("arm_spe_0,arm_spe_10/"));
         assert_eq!((e.writer.leaves_out(0..9), e.writer.leaves_out(0..12)), (None, Some(9)));

@@ -1,7 +1,8 @@
 //! The cost of a page fault that perf reports, measured on homenode's own memory.
 
 use homenode_model::Ns;
-use homenode_sys::memory::Scratch;
+use homenode_statistics::Sorted;
+use homenode_sys::memory::ScratchMemory;
 use homenode_sys::{PAGE, Result, call};
 
 use crate::rings::Rings;
@@ -24,7 +25,7 @@ pub(crate) struct Fault {
 
 /// Touches fresh memory, and returns how long that took.
 pub(crate) fn fresh() -> Result<Ns> {
-    let fresh = Scratch::new(PAGES * PAGE)?;
+    let fresh = ScratchMemory::new(PAGES * PAGE)?;
     let begin = call::now();
     fresh.touch();
     Ok(call::now() - begin)
@@ -42,9 +43,9 @@ pub(crate) fn measure(rings: &mut Rings, mut round: impl FnMut() -> Result<Ns>) 
     rings.disable()?;
     // The next owner of this memory must not get these touches.
     rings.drain(|_, _| {});
-    let [silent, whole] = took.map(|mut all| {
-        all.sort_unstable();
-        Ns(all[ROUNDS / 2].0 / PAGES as u64)
+    let [silent, whole] = took.map(|all| {
+        let median = Sorted::of(all).upper_median().unwrap_or(Ns::ZERO);
+        Ns(median.0 / PAGES as u64)
     });
     Ok(Fault { whole, telling: Ns(whole.0.saturating_sub(silent.0)).max(LEAST) })
 }

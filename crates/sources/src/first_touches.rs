@@ -1,8 +1,8 @@
 //! Who touches a page of the program first: the software event `page-faults`, read from perf rings.
 //!
 //! The first touch of a fresh page faults, and the event tells address, instruction, thread, CPU
-//! and time. In place of an instruction in a run-time library, [`Fault`] has the program's call of
-//! it. The event needs `perf_event_paranoid` of at most 2. It does not tell first touches by the
+//! and time. In place of an instruction in a run-time library, [`PageFault`] has the program's call
+//! of it. The event needs `perf_event_paranoid` of at most 2. It does not tell first touches by the
 //! kernel, as in a `read` into fresh memory. One fault may bring a whole huge page.
 //!
 //! # Bounds
@@ -12,7 +12,7 @@
 //! off while they have cost more. [`FirstTouches::missed`] says for how long.
 
 use homenode_model::{NodeId, Ns};
-use homenode_sys::perf::Spec;
+use homenode_sys::perf::CounterSpec;
 use homenode_sys::{Result, call};
 
 use crate::callers::Code;
@@ -32,7 +32,7 @@ const EACH: std::ops::RangeInclusive<usize> = 16..=128;
 
 /// A page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct PageFault {
     /// The address that was touched.
     pub address: usize,
     /// The kernel's number of the thread.
@@ -90,8 +90,9 @@ impl FirstTouches {
     /// The kernel refuses the event or its rings.
     pub fn open(cpus: Cpus) -> Result<Self> {
         let pages = (PAGES / cpus.all().count().max(1)).clamp(*EACH.start(), *EACH.end());
-        let open =
-            |pages: usize| Rings::open_with(pages, &[Spec::page_faults_with_stack()], None, cpus.all());
+        let open = |pages: usize| {
+            Rings::open_with(pages, &[CounterSpec::page_faults_with_stack()], None, cpus.all())
+        };
         // Other rings of the user may have taken the memory that the user may lock.
         let mut rings = open(pages).or_else(|_| open(*EACH.start()))?;
         let each = fault::measure(&mut rings, fault::fresh)?.telling;
@@ -110,7 +111,7 @@ impl FirstTouches {
 
     /// Reports the faults since the last call, CPU by CPU, and in the order of time for each CPU.
     /// Returns what they have cost the program's threads.
-    pub fn drain(&mut self, now: Ns, tell: &mut dyn FnMut(Fault)) -> Ns {
+    pub fn drain(&mut self, now: Ns, tell: &mut dyn FnMut(PageFault)) -> Ns {
         let (mut faults, lost) = (0, self.rings.lost());
         let Self { rings, cpus, code, .. } = self;
         rings.drain(|_, s| {
@@ -118,7 +119,7 @@ impl FirstTouches {
             if let Some(node) = cpus.node(s.cpu) {
                 let (address, thread, cpu) = (s.address as usize, s.thread, s.cpu);
                 let pc = code.program(s.ip, &s.stack, now);
-                tell(Fault { address, thread, cpu, node, time: s.time, pc });
+                tell(PageFault { address, thread, cpu, node, time: s.time, pc });
             }
         });
         // The program paid for those without room, too.
@@ -177,7 +178,7 @@ impl FirstTouches {
 mod tests {
     use super::*;
     use crate::rings::tests::one_at_a_time;
-    use homenode_sys::memory::Scratch;
+    use homenode_sys::memory::ScratchMemory;
     use homenode_sys::{PAGE, Span};
 
     fn opened() -> Option<FirstTouches> {
@@ -191,7 +192,7 @@ mod tests {
     fn each_page_is_told_with_its_thread_its_instruction_and_the_time() {
         let _one = one_at_a_time();
         let Some(mut firsts) = opened() else { return };
-        let scratch = std::sync::Arc::new(Scratch::new(32 * PAGE).unwrap());
+        let scratch = std::sync::Arc::new(ScratchMemory::new(32 * PAGE).unwrap());
         let (span, theirs, begin) = (scratch.span(), scratch.clone(), call::now());
         let thread = std::thread::spawn(move || {
             theirs.touch();
@@ -236,13 +237,13 @@ mod tests {
     fn more_faults_than_the_rings_have_room_for_are_said() {
         let _one = one_at_a_time();
         let Some(mut firsts) = opened() else { return };
-        Scratch::new(40_000 * PAGE).unwrap().touch();
+        ScratchMemory::new(40_000 * PAGE).unwrap().touch();
         let mut told = 0;
         firsts.drain(call::now(), &mut |_| told += 1);
         // The kernel tells of the lost ones with the next fault that finds room.
         for _ in 0..100 {
             firsts.rings.turn(true);
-            Scratch::new(8 * PAGE).unwrap().touch();
+            ScratchMemory::new(8 * PAGE).unwrap().touch();
             firsts.drain(call::now(), &mut |_| ());
         }
         let missed = firsts.missed();

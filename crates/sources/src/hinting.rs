@@ -16,15 +16,15 @@ use std::fs;
 use std::path::Path;
 
 use homenode_model::{NodeId, Ns};
-use homenode_sys::memory::Scratch;
+use homenode_sys::memory::ScratchMemory;
 use homenode_sys::numa::{self, MemoryPolicy};
-use homenode_sys::perf::Spec;
+use homenode_sys::perf::CounterSpec;
 use homenode_sys::{Errno, Error, PAGE, Result, Span, call};
 
 use crate::duty::Duty;
 use crate::fault::{self, Fault};
 use crate::rings::Rings;
-use crate::source::{Cpus, Says, Source, Touch};
+use crate::source::{AddressTouch, AnswerKind, Cpus, Source};
 use crate::unwatched::Unwatched;
 
 /// Most watched spans, each of one home.
@@ -84,7 +84,7 @@ impl Hinting {
     }
 
     fn with(cpus: Cpus) -> Result<Self> {
-        let mut rings = Rings::open(&[Spec::page_faults()], None, cpus.all())?;
+        let mut rings = Rings::open(&[CounterSpec::page_faults()], None, cpus.all())?;
         let fault = fault::measure(&mut rings, fault::fresh)?;
         let last = call::now();
         let duty = Duty::new(cpus.all().count() as u64, last);
@@ -112,9 +112,9 @@ impl Hinting {
 /// Whether the policy can be set at all: containers forbid `mbind`, kernels before 5.12 do not know
 /// the flag.
 fn try_out() -> Result<()> {
-    let scratch = Scratch::new(PAGE)?;
+    let scratch = ScratchMemory::new(PAGE)?;
     scratch.touch();
-    let mut status = [numa::Status::UNKNOWN];
+    let mut status = [numa::PageStatus::UNKNOWN];
     numa::query(&[scratch.span().start], &mut status)?;
     numa::set_policy(scratch.span(), &MemoryPolicy::bind_and_sample(status[0].node().unwrap_or(NodeId(0))))
 }
@@ -124,8 +124,8 @@ impl Source for Hinting {
         "the kernel's NUMA hinting faults (mbind and perf)"
     }
 
-    fn says(&self) -> Says {
-        Says::Presence { writers_only: false }
+    fn says(&self) -> AnswerKind {
+        AnswerKind::Presence { writers_only: false }
     }
 
     fn by_home(&self) -> bool {
@@ -176,7 +176,7 @@ impl Source for Hinting {
         0
     }
 
-    fn drain(&mut self, tell: &mut dyn FnMut(Touch)) {
+    fn drain(&mut self, tell: &mut dyn FnMut(AddressTouch)) {
         let Self { rings, cpus, spans, .. } = self;
         let (mut faults, lost) = (0, rings.lost());
         rings.drain(|_, s| {
@@ -185,7 +185,7 @@ impl Source for Hinting {
             let after = spans.partition_point(|w| w.span.start <= address);
             let ours = after > 0 && spans[after - 1].span.contains(address);
             if let (true, Some(node)) = (ours, cpus.node(s.cpu)) {
-                tell(Touch { address, node, time: s.time, kind: None });
+                tell(AddressTouch { address, node, time: s.time, kind: None });
             }
         });
         // The kernel made those for which there was no room, too.
@@ -272,7 +272,7 @@ mod tests {
             "{:?}",
             hinting.fault
         );
-        let [before, during, after] = [0; 3].map(|_| Scratch::new(8 * PAGE).unwrap());
+        let [before, during, after] = [0; 3].map(|_| ScratchMemory::new(8 * PAGE).unwrap());
         before.touch();
         let mut events = 0;
         hinting.rings.drain(|_, s| events += usize::from(before.span().contains(s.address as usize)));
@@ -290,7 +290,7 @@ mod tests {
     fn when_telling_takes_too_much_nothing_is_told_until_that_is_made_up_for() {
         let _one = one_at_a_time();
         let Some(mut hinting) = opened() else { return };
-        let scratch = Scratch::new(8 * PAGE).unwrap();
+        let scratch = ScratchMemory::new(8 * PAGE).unwrap();
         hinting.watch(scratch.span(), NodeId(0));
         let begin = hinting.last;
         let at = |ms: u64| Ns(begin.0 + ms * 1_000_000);
@@ -305,7 +305,7 @@ mod tests {
         assert!(hinting.paused() >= Ns(50_000_000));
         hinting.count(0, at(1_000_000));
         assert!(hinting.rings.is_on());
-        let fresh = Scratch::new(8 * PAGE).unwrap();
+        let fresh = ScratchMemory::new(8 * PAGE).unwrap();
         hinting.watch(fresh.span(), NodeId(0));
         fresh.touch();
         assert_eq!(told(&mut hinting), pages(fresh.span()));
@@ -315,7 +315,7 @@ mod tests {
     fn what_the_kernel_refuses_and_what_finds_no_room_is_said() {
         let _one = one_at_a_time();
         let Some(mut hinting) = opened() else { return };
-        let scratch = Scratch::new(2 * PAGE).unwrap();
+        let scratch = ScratchMemory::new(2 * PAGE).unwrap();
         // No such node.
         hinting.watch(Span::new(scratch.span().start, PAGE), NodeId(900));
         let elsewhere = Watched { span: Span::EMPTY, before: None };

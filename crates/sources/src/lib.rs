@@ -42,4 +42,4 @@ pub mod traces;
 mod unwatched;
 pub mod writes;
 
-pub use source::{Cpus, Says, Source, Touch};
+pub use source::{AddressTouch, AnswerKind, Cpus, Source};

@@ -10,15 +10,15 @@
 use std::path::Path;
 
 use homenode_model::{AccessKind, NodeId, Ns};
-use homenode_sys::perf::{Sample, record::Level};
+use homenode_sys::perf::{Sample, record::DataOrigin};
 use homenode_sys::{Result, Span, call};
 
 use crate::duty::Duty;
-use crate::encoding::{self, DEVICES, Encoding, Writer};
+use crate::encoding::{self, DEVICES, Encoding, SampleWriter};
 use crate::rings::Rings;
-use crate::source::{Cpus, Says, Source, Touch};
+use crate::source::{AddressTouch, AnswerKind, Cpus, Source};
 use crate::spans::Spans;
-use crate::spe::{Model, access::CPUS};
+use crate::spe::{ProcessorModel, access::CPUS};
 use crate::traces::Traces;
 
 /// See the module.
@@ -45,13 +45,13 @@ enum Samples {
 }
 
 impl Samples {
-    fn open(writer: &Writer, cpus: &Cpus) -> Result<Self> {
+    fn open(writer: &SampleWriter, cpus: &Cpus) -> Result<Self> {
         match writer {
-            Writer::Kernel { specs, leader } => {
+            SampleWriter::Kernel { specs, leader } => {
                 Rings::open(specs, leader.as_ref(), cpus.all()).map(Self::Kernel)
             }
-            Writer::Processor(traces) => {
-                let model = |cpu| Model::of(Path::new(CPUS), cpu);
+            SampleWriter::Processor(traces) => {
+                let model = |cpu| ProcessorModel::of(Path::new(CPUS), cpu);
                 Traces::open(traces, cpus.all(), model).map(Self::Processor)
             }
         }
@@ -125,10 +125,15 @@ impl Pmu {
 }
 
 /// The touch in a sample; `None` if the sample does not matter here.
-fn touch(sample: &Sample, cpus: &Cpus) -> Option<Touch> {
-    let cached = sample.source.level() == Level::Cache;
+fn touch(sample: &Sample, cpus: &Cpus) -> Option<AddressTouch> {
+    let cached = sample.source.level() == DataOrigin::Cache;
     let node = cpus.node(sample.cpu).filter(|_| sample.address != 0 && !cached)?;
-    Some(Touch { address: sample.address as usize, node, time: sample.time, kind: sample.source.kind() })
+    Some(AddressTouch {
+        address: sample.address as usize,
+        node,
+        time: sample.time,
+        kind: sample.source.kind(),
+    })
 }
 
 impl Source for Pmu {
@@ -139,8 +144,8 @@ impl Source for Pmu {
         }
     }
 
-    fn says(&self) -> Says {
-        Says::Sampled { one_in: self.duty.one_in(self.period) }
+    fn says(&self) -> AnswerKind {
+        AnswerKind::Sampled { one_in: self.duty.one_in(self.period) }
     }
 
     fn watch(&mut self, span: Span, _: NodeId) {
@@ -157,7 +162,7 @@ impl Source for Pmu {
         0
     }
 
-    fn drain(&mut self, tell: &mut dyn FnMut(Touch)) {
+    fn drain(&mut self, tell: &mut dyn FnMut(AddressTouch)) {
         let begin = call::thread_time();
         let Self { writer, cpus, watched, samples, .. } = self;
         let mut new = 0;
@@ -165,7 +170,7 @@ impl Source for Pmu {
             new += 1;
             let Some(t) = touch(s, cpus) else { return };
             if watched.has(t.address) {
-                tell(Touch { kind: t.kind.or(Some(AccessKind::Read)), ..t });
+                tell(AddressTouch { kind: t.kind.or(Some(AccessKind::Read)), ..t });
             }
         });
         *samples += new;
@@ -204,7 +209,7 @@ impl Source for Pmu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_sys::perf::{DataSource, Fields, Record, Spec, record::decode};
+    use homenode_sys::perf::{CounterSpec, DataSource, PerfRecord, SampleFields, record::decode};
 
     fn cpus() -> Cpus {
         Cpus::new(vec![Some(NodeId(0)), Some(NodeId(1))])
@@ -217,7 +222,7 @@ mod tests {
         let (mut at, mut samples) = (0, Vec::new());
         while at < bytes.len() {
             let length = usize::from(u16::from_le_bytes([bytes[at + 6], bytes[at + 7]]));
-            if let Some(Record::Sample(s)) = decode(&bytes[at..at + length], Fields::ACCESS) {
+            if let Some(PerfRecord::Sample(s)) = decode(&bytes[at..at + length], SampleFields::ACCESS) {
                 samples.push(s);
             }
             at += length;
@@ -231,7 +236,7 @@ mod tests {
             return println!("skipped: the bytes are of a little-endian machine");
         }
         let samples = recorded("samples.bin");
-        let told: Vec<Touch> = samples.iter().filter_map(|s| touch(s, &cpus())).collect();
+        let told: Vec<AddressTouch> = samples.iter().filter_map(|s| touch(s, &cpus())).collect();
         assert_eq!((samples.len(), told.len()), (5, 3));
         assert_eq!((told[0].node, told[0].kind), (NodeId(1), Some(AccessKind::Read)));
         assert_eq!((told[1].node, told[1].kind), (NodeId(0), Some(AccessKind::Write)));
@@ -250,7 +255,10 @@ mod tests {
     fn processors_that_sample_on_some_cpus_alone_are_refused() {
         let encoding = Encoding {
             name: "arm_spe_0".into(),
-            writer: Writer::Processor(vec![encoding::Trace { spec: Spec::page_faults(), cpus: vec![0, 2] }]),
+            writer: SampleWriter::Processor(vec![encoding::TraceEvent {
+                spec: CounterSpec::page_faults(),
+                cpus: vec![0, 2],
+            }]),
             period: 1,
             interrupt: Ns(500),
         };
@@ -261,8 +269,8 @@ mod tests {
     /// What this machine has: the kernel's own events through the same rings and the same rules.
     #[test]
     fn software_events_go_the_same_way() {
-        let spec = Spec { fields: Fields::ACCESS, ..Spec::page_faults() };
-        let writer = Writer::Kernel { specs: vec![spec], leader: None };
+        let spec = CounterSpec { fields: SampleFields::ACCESS, ..CounterSpec::page_faults() };
+        let writer = SampleWriter::Kernel { specs: vec![spec], leader: None };
         let encoding = Encoding { name: "page-faults".into(), writer, period: 1, interrupt: Ns(2_000) };
         let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
         let last = text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<u16>().ok()).unwrap_or(0);
@@ -272,7 +280,7 @@ mod tests {
             Ok(pmu) => pmu,
             Err(why) => return println!("skipped: {why}"),
         };
-        let scratch = homenode_sys::memory::Scratch::new(32 * homenode_sys::PAGE).unwrap();
+        let scratch = homenode_sys::memory::ScratchMemory::new(32 * homenode_sys::PAGE).unwrap();
         pmu.watch(scratch.span(), NodeId(0));
         scratch.touch();
         let mut seen = 0;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use homenode_model::Bytes;
 use homenode_sys::maps;
-use homenode_sys::perf::{Event, Record, Ring, Sample, Spec, Target};
+use homenode_sys::perf::{CounterSpec, EventTarget, PerfEvent, PerfRecord, Ring, Sample};
 use homenode_sys::{Errno, Error, PAGE, Result};
 
 /// Bytes of living rings that the kernel counts as the process's pinned memory.
@@ -42,7 +42,7 @@ pub struct Rings {
 
 #[derive(Debug)]
 struct One {
-    event: Event,
+    event: PerfEvent,
     ring: Option<Ring>,
     which: usize,
 }
@@ -60,7 +60,11 @@ impl Rings {
     ///
     /// # Errors
     /// The first refusal of the kernel.
-    pub fn open(specs: &[Spec], leader: Option<&Spec>, cpus: impl Iterator<Item = u32>) -> Result<Self> {
+    pub fn open(
+        specs: &[CounterSpec],
+        leader: Option<&CounterSpec>,
+        cpus: impl Iterator<Item = u32>,
+    ) -> Result<Self> {
         Self::open_with(PAGES, specs, leader, cpus)
     }
 
@@ -70,8 +74,8 @@ impl Rings {
     /// The first refusal of the kernel.
     pub fn open_with(
         pages: usize,
-        specs: &[Spec],
-        leader: Option<&Spec>,
+        specs: &[CounterSpec],
+        leader: Option<&CounterSpec>,
         cpus: impl Iterator<Item = u32>,
     ) -> Result<Self> {
         let mut rings = Self {
@@ -104,14 +108,14 @@ impl Rings {
     fn add(
         &mut self,
         pages: usize,
-        specs: &[Spec],
-        leader: Option<&Spec>,
+        specs: &[CounterSpec],
+        leader: Option<&CounterSpec>,
         (thread, cpu): (i32, u32),
     ) -> Result<()> {
-        let target = Target { thread, cpu: Some(cpu), inherit: true };
+        let target = EventTarget { thread, cpu: Some(cpu), inherit: true };
         for (which, spec) in specs.iter().enumerate() {
-            let first = leader.map(|l| Event::open(l, target, None)).transpose()?;
-            let event = Event::open(spec, target, first.as_ref())?;
+            let first = leader.map(|l| PerfEvent::open(l, target, None)).transpose()?;
+            let event = PerfEvent::open(spec, target, first.as_ref())?;
             let ring = Some(Ring::map(&event, pages)?);
             if let Some(event) = first {
                 self.all.push(One { event, ring: None, which });
@@ -164,8 +168,8 @@ impl Rings {
             let before = ring.lost();
             // A damaged ring was emptied, and its contents are lost.
             let whole = ring.drain(|record| match record {
-                Record::Sample(s) if s.process == process => tell(which, &s),
-                Record::Throttle(true) => *throttled += 1,
+                PerfRecord::Sample(s) if s.process == process => tell(which, &s),
+                PerfRecord::Throttle(true) => *throttled += 1,
                 _ => {}
             });
             self.lost += ring.lost() - before + u64::from(whole.is_err());
@@ -218,7 +222,7 @@ pub(crate) fn threads() -> Vec<i32> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use homenode_sys::memory::Scratch;
+    use homenode_sys::memory::ScratchMemory;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     /// Rings are of all threads of the process, so of other tests' too: their faults would leave no
@@ -231,12 +235,12 @@ pub(crate) mod tests {
     #[test]
     fn faults_of_threads_started_later_are_told_with_their_cpu() {
         let _one = one_at_a_time();
-        let mut rings = match Rings::open(&[Spec::page_faults()], None, 0..cpus()) {
+        let mut rings = match Rings::open(&[CounterSpec::page_faults()], None, 0..cpus()) {
             Ok(rings) => rings,
             Err(e) => return println!("skipped: {e}"),
         };
         rings.enable().unwrap();
-        let scratch = std::sync::Arc::new(Scratch::new(64 * PAGE).unwrap());
+        let scratch = std::sync::Arc::new(ScratchMemory::new(64 * PAGE).unwrap());
         let memory = scratch.span();
         let theirs = scratch.clone();
         let thread = std::thread::spawn(move || {
@@ -266,14 +270,14 @@ pub(crate) mod tests {
         fn worker(orders: Receiver<()>, answers: Sender<homenode_sys::Span>) {
             let mut kept = Vec::new();
             for () in orders {
-                let scratch = Scratch::new(16 * PAGE).unwrap();
+                let scratch = ScratchMemory::new(16 * PAGE).unwrap();
                 scratch.touch();
                 answers.send(scratch.span()).unwrap();
                 kept.push(scratch);
             }
         }
         let _one = one_at_a_time();
-        let mut rings = match Rings::open(&[Spec::page_faults()], None, 0..cpus()) {
+        let mut rings = match Rings::open(&[CounterSpec::page_faults()], None, 0..cpus()) {
             Ok(rings) => rings,
             Err(e) => return println!("skipped: {e}"),
         };

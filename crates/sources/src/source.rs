@@ -7,7 +7,7 @@ use homenode_sys::Span;
 
 /// The kind of a source's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Says {
+pub enum AnswerKind {
     /// One in a number of accesses: counts, with the error of a sample.
     Sampled {
         /// Accesses that one sample stands for.
@@ -20,14 +20,14 @@ pub enum Says {
     },
 }
 
-impl Says {
+impl AnswerKind {
     /// Whether a policy can use the answers as counts.
     pub const fn counts(self) -> bool {
         matches!(self, Self::Sampled { .. })
     }
 }
 
-impl fmt::Display for Says {
+impl fmt::Display for AnswerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sampled { one_in } => write!(f, "sampled (one in {one_in})"),
@@ -39,7 +39,7 @@ impl fmt::Display for Says {
 
 /// A touch of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touch {
+pub struct AddressTouch {
     /// The touched address.
     pub address: usize,
     /// The node of the CPU that touched it.
@@ -84,7 +84,7 @@ pub trait Source: Send {
     /// The source's name, for a person.
     fn name(&self) -> &'static str;
     /// The kind of its answers.
-    fn says(&self) -> Says;
+    fn says(&self) -> AnswerKind;
     /// Whether pages' homes matter to the source. It then wants each stretch of one home in a call
     /// of its own.
     fn by_home(&self) -> bool {
@@ -105,7 +105,7 @@ pub trait Source: Send {
     /// Returns the number of pages that will be answered.
     fn ask(&mut self, pages: &[usize]) -> usize;
     /// Reports what was seen since the last call, oldest first for each CPU.
-    fn drain(&mut self, tell: &mut dyn FnMut(Touch));
+    fn drain(&mut self, tell: &mut dyn FnMut(AddressTouch));
     /// Stops watching everything.
     fn stop(&mut self);
     /// As [`Source::stop`] when the process is about to end: nothing need be restored that ends
@@ -140,10 +140,10 @@ mod tests {
     #[test]
     fn presence_is_never_called_a_count() {
         for writers_only in [false, true] {
-            let says = Says::Presence { writers_only };
+            let says = AnswerKind::Presence { writers_only };
             assert!(!says.counts() && says.to_string().starts_with("presence (order only)"));
         }
-        assert_eq!(Says::Sampled { one_in: 5000 }.to_string(), "sampled (one in 5000)");
+        assert_eq!(AnswerKind::Sampled { one_in: 5000 }.to_string(), "sampled (one in 5000)");
     }
 
     #[test]

@@ -12,7 +12,7 @@ const EMPTY: u64 = u64::MAX;
 
 /// The table.
 #[derive(Debug)]
-pub struct Tally {
+pub struct SampleTally {
     nodes: usize,
     pages: Vec<u64>,
     /// Reads and writes, by place and node.
@@ -24,14 +24,14 @@ pub struct Tally {
 
 /// Samples of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row<'a> {
+pub struct PageSamples<'a> {
     /// The page.
     pub page: PageNo,
     /// Reads and writes, by node.
     pub counts: &'a [[u32; 2]],
 }
 
-impl Tally {
+impl SampleTally {
     /// Pages of one interval; a power of two.
     pub const PLACES: usize = 1 << 15;
 
@@ -78,17 +78,17 @@ impl Tally {
     }
 
     /// Pages with samples, ascending.
-    pub fn rows(&mut self) -> impl Iterator<Item = Row<'_>> {
+    pub fn rows(&mut self) -> impl Iterator<Item = PageSamples<'_>> {
         let pages = &self.pages;
         self.used.sort_unstable_by_key(|u| pages[*u as usize]);
         self.used.iter().map(|u| {
             let at = *u as usize;
             let counts = &self.counts[at * self.nodes..(at + 1) * self.nodes];
-            Row { page: PageNo(self.pages[at]), counts }
+            PageSamples { page: PageNo(self.pages[at]), counts }
         })
     }
 
-    /// Samples since the last [`Tally::clear`].
+    /// Samples since the last [`SampleTally::clear`].
     pub const fn samples(&self) -> u64 {
         self.samples
     }
@@ -120,7 +120,7 @@ mod tests {
         fn what_was_added_is_there_ascending(
             samples in proptest::collection::vec((0u64..5000, 0u16..3, any::<bool>()), 0..2000)
         ) {
-            let mut tally = Tally::new(3);
+            let mut tally = SampleTally::new(3);
             let mut want: BTreeMap<u64, [[u32; 2]; 3]> = BTreeMap::new();
             for round in 0..2 {
                 for (page, node, write) in &samples {
@@ -143,10 +143,12 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_what_does_not_fit_is_counted() {
-        let mut tally = Tally::new(2);
-        let all = 4 * Tally::PLACES as u64;
+        let mut tally = SampleTally::new(2);
+        let all = 4 * SampleTally::PLACES as u64;
         (0..all).for_each(|p| tally.add(PageNo(p * 7919), NodeId(1), AccessKind::Read));
-        assert!(tally.used.len() <= Tally::PLACES && tally.dropped() >= all - Tally::PLACES as u64);
+        assert!(
+            tally.used.len() <= SampleTally::PLACES && tally.dropped() >= all - SampleTally::PLACES as u64
+        );
         assert_eq!(tally.rows().count() as u64 + tally.dropped(), all);
     }
 }

@@ -13,11 +13,11 @@
 use homenode_model::Ns;
 use homenode_sys::Result;
 use homenode_sys::counter::Counter;
-use homenode_sys::perf::{Event, Record, Ring, Sample, Spec, Stretch, Target};
+use homenode_sys::perf::{AuxSpan, CounterSpec, EventTarget, PerfEvent, PerfRecord, Ring, Sample};
 
-use crate::encoding::Trace;
+use crate::encoding::TraceEvent;
 use crate::rings::{NO_CPU, has_ended, threads};
-use crate::spe::{Decoder, Model};
+use crate::spe::{Decoder, ProcessorModel};
 
 /// Pages of one ring: some 580 stretches.
 const PAGES: usize = 8;
@@ -39,7 +39,7 @@ pub struct Traces {
 #[derive(Debug)]
 struct One {
     /// The first event has the ring.
-    events: Vec<Event>,
+    events: Vec<PerfEvent>,
     ring: Ring,
     reader: Reader,
 }
@@ -47,7 +47,7 @@ struct One {
 /// Buffers that all rings share.
 #[derive(Debug, Default)]
 struct Buffers {
-    told: Vec<Stretch>,
+    told: Vec<AuxSpan>,
     bytes: Vec<u8>,
 }
 
@@ -58,9 +58,9 @@ impl Traces {
     /// # Errors
     /// The first refusal of the kernel; `ENODEV` if no CPU has an event.
     pub fn open(
-        traces: &[Trace],
+        traces: &[TraceEvent],
         cpus: impl Iterator<Item = u32>,
-        model: impl Fn(u32) -> Model,
+        model: impl Fn(u32) -> ProcessorModel,
     ) -> Result<Self> {
         let mut all = Vec::new();
         let threads = threads();
@@ -81,7 +81,7 @@ impl Traces {
     /// The kernel's answer.
     pub fn enable(&mut self) -> Result<()> {
         self.on = true;
-        self.events().try_for_each(Event::enable)
+        self.events().try_for_each(PerfEvent::enable)
     }
 
     /// Turns the events off. What was written by then can still be drained.
@@ -90,10 +90,10 @@ impl Traces {
     /// The kernel's answer.
     pub fn disable(&mut self) -> Result<()> {
         self.on = false;
-        self.events().try_for_each(Event::disable)
+        self.events().try_for_each(PerfEvent::disable)
     }
 
-    fn events(&self) -> impl Iterator<Item = &Event> {
+    fn events(&self) -> impl Iterator<Item = &PerfEvent> {
         self.all.iter().flat_map(|o| &o.events)
     }
 
@@ -105,7 +105,7 @@ impl Traces {
             if off && self.on {
                 // Events that are on stay on. An event that cannot be turned on reports nothing
                 // more.
-                let _ = one.events.iter().try_for_each(Event::enable);
+                let _ = one.events.iter().try_for_each(PerfEvent::enable);
             }
         }
     }
@@ -123,14 +123,14 @@ impl Traces {
 }
 
 impl One {
-    fn open(spec: &Spec, cpu: u32, threads: &[i32], model: Model) -> Result<Self> {
-        let target = |thread| Target { thread, cpu: Some(cpu), inherit: true };
-        let first = Event::open(spec, target(0), None)?;
+    fn open(spec: &CounterSpec, cpu: u32, threads: &[i32], model: ProcessorModel) -> Result<Self> {
+        let target = |thread| EventTarget { thread, cpu: Some(cpu), inherit: true };
+        let first = PerfEvent::open(spec, target(0), None)?;
         let mut ring = Ring::map(&first, PAGES)?;
         ring.map_aux(&first, AUX_PAGES)?;
         let mut events = vec![first];
         for thread in threads.iter().filter(|t| **t != 0) {
-            match Event::open(spec, target(*thread), None) {
+            match PerfEvent::open(spec, target(*thread), None) {
                 Ok(event) => {
                     event.write_to(&events[0])?;
                     events.push(event);
@@ -147,14 +147,14 @@ impl One {
 #[derive(Debug)]
 struct Reader {
     cpu: u32,
-    model: Model,
+    model: ProcessorModel,
     decoder: Decoder,
     /// Lost bytes that never came to be decoded.
     lost: u64,
 }
 
 impl Reader {
-    fn new(cpu: u32, model: Model) -> Self {
+    fn new(cpu: u32, model: ProcessorModel) -> Self {
         Self { cpu, model, decoder: Decoder::default(), lost: 0 }
     }
 
@@ -178,15 +178,15 @@ impl Reader {
         let untold = ring.lost();
         buffers.told.clear();
         let whole = ring.drain(|record| {
-            if let Record::Aux(stretch) = record {
+            if let PerfRecord::Aux(stretch) = record {
                 buffers.told.push(stretch);
             }
         });
         let mut off = full;
         let mut passed_over = 0;
         for stretch in &buffers.told {
-            off |= stretch.is(Stretch::TRUNCATED);
-            self.lost += u64::from(stretch.is(Stretch::COLLISION));
+            off |= stretch.is(AuxSpan::TRUNCATED);
+            self.lost += u64::from(stretch.is(AuxSpan::COLLISION));
             let before = stretch.offset.wrapping_sub(ring.aux_tail());
             if !ring.read_aux(stretch.offset, stretch.bytes, &mut buffers.bytes) {
                 self.lost += stretch.bytes.min(ring.aux_bytes()).div_ceil(RECORD);
@@ -213,7 +213,7 @@ impl Reader {
 
     fn decode(
         &mut self,
-        stretch: &Stretch,
+        stretch: &AuxSpan,
         bytes: &[u8],
         counter: Option<Counter>,
         tell: &mut impl FnMut(&Sample),
@@ -237,7 +237,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_sys::perf::{Fields, Pretend, Rate};
+    use homenode_sys::perf::{Pretend, Rate, SampleFields};
     use proptest::prelude::*;
 
     /// A load of 64 bytes, as a Neoverse N1 writes it.
@@ -266,8 +266,8 @@ mod tests {
     impl Machine {
         fn new(pages: usize, aux: usize) -> Self {
             Self {
-                kernel: Pretend::new(Fields::TRACE, pages, aux).unwrap(),
-                reader: Reader::new(5, Model::Neoverse),
+                kernel: Pretend::new(SampleFields::TRACE, pages, aux).unwrap(),
+                reader: Reader::new(5, ProcessorModel::Neoverse),
                 buffers: Buffers::default(),
             }
         }
@@ -293,7 +293,7 @@ mod tests {
         // 100 ticks of a microsecond before.
         assert_eq!((a.time, b.time), (Ns(8_900_000), Ns(8_950_000)));
         assert_eq!(a.source.kind(), Some(homenode_model::AccessKind::Read));
-        assert_eq!(a.source.level(), homenode_sys::perf::record::Level::LocalMemory);
+        assert_eq!(a.source.level(), homenode_sys::perf::record::DataOrigin::LocalMemory);
         assert_eq!((m.drain(), m.reader.lost()), ((vec![], false), 0));
     }
 
@@ -326,14 +326,14 @@ mod tests {
     fn what_was_cut_off_and_what_collided_is_counted_and_the_event_wanted_on_again() {
         let mut m = Machine::new(1, 2);
         let cut = [load(0x1000, 1), load(0x2000, 1)[..40].to_vec()].concat();
-        assert!(m.kernel.trace(&cut, Stretch::TRUNCATED | Stretch::PARTIAL, ME));
+        assert!(m.kernel.trace(&cut, AuxSpan::TRUNCATED | AuxSpan::PARTIAL, ME));
         let (seen, off) = m.drain();
         assert_eq!((seen.len(), off, m.reader.lost()), (1, true, 1));
-        assert!(m.kernel.trace(&load(0x3000, 1), Stretch::COLLISION, ME));
+        assert!(m.kernel.trace(&load(0x3000, 1), AuxSpan::COLLISION, ME));
         let (seen, off) = m.drain();
         assert_eq!((seen.len(), off, m.reader.lost()), (1, false, 2));
         // Flags alone.
-        assert!(m.kernel.trace(&[], Stretch::TRUNCATED, ME));
+        assert!(m.kernel.trace(&[], AuxSpan::TRUNCATED, ME));
         assert_eq!((m.drain(), m.reader.lost()), ((vec![], true), 2));
     }
 
@@ -389,14 +389,15 @@ mod tests {
     #[test]
     fn the_kernel_says_why_it_does_not_trace() {
         // An event that writes no trace: opened and mapped, then refused.
-        let spec = Spec { fields: Fields::TRACE, rate: Rate::Period(1), ..Spec::page_faults() };
-        let trace = Trace { spec, cpus: vec![0] };
-        let e = Traces::open(std::slice::from_ref(&trace), 0..1, |_| Model::Other).unwrap_err();
+        let spec =
+            CounterSpec { fields: SampleFields::TRACE, rate: Rate::Period(1), ..CounterSpec::page_faults() };
+        let trace = TraceEvent { spec, cpus: vec![0] };
+        let e = Traces::open(std::slice::from_ref(&trace), 0..1, |_| ProcessorModel::Other).unwrap_err();
         match e.call {
             "mmap(perf AUX buffer)" => assert_eq!(e.errno.0, 95, "EOPNOTSUPP"),
             _ => println!("skipped: {e}"),
         }
-        let e = Traces::open(&[trace], 1..4, |_| Model::Other).unwrap_err();
+        let e = Traces::open(&[trace], 1..4, |_| ProcessorModel::Other).unwrap_err();
         assert_eq!(e, NO_CPU);
     }
 

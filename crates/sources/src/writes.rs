@@ -15,17 +15,18 @@
 //! for it. The time depends on the machine and its load, so it is measured at each request.
 
 use homenode_model::{AccessKind, NodeId, Ns};
-use homenode_sys::memory::Scratch;
-use homenode_sys::perf::Spec;
+use homenode_statistics::Sorted;
+use homenode_sys::memory::ScratchMemory;
+use homenode_sys::perf::CounterSpec;
 use homenode_sys::uffd::WriteWatch;
 use homenode_sys::{PAGE, Result, Span, call};
 
-use crate::asked::Asked;
+use crate::asked::PageBits;
 use crate::budget::lately;
 use crate::fault::{self, Fault};
 use crate::lull::Lull;
 use crate::rings::Rings;
-use crate::source::{Cpus, Says, Source, Touch};
+use crate::source::{AddressTouch, AnswerKind, Cpus, Source};
 use crate::spans::Spans;
 use crate::unwatched::Unwatched;
 
@@ -37,14 +38,14 @@ const LARGE: usize = 32 << 20;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Writes {
+pub struct WriteFaults {
     watch: WriteWatch,
     rings: Rings,
     cpus: Cpus,
     spans: Spans,
-    asked: Asked,
+    asked: PageBits,
     /// Answers that have not been reported yet.
-    answers: Vec<Touch>,
+    answers: Vec<AddressTouch>,
     toll: Toll,
     lull: Lull,
     /// Returns the process's faults so far.
@@ -80,14 +81,14 @@ impl Toll {
     }
 }
 
-impl Writes {
+impl WriteFaults {
     /// Watches all threads that the caller starts from now on.
     ///
     /// # Errors
     /// The first refusal of the kernel.
     pub fn open(cpus: Cpus) -> Result<Self> {
         let watch = WriteWatch::open()?;
-        let mut rings = Rings::open(&[Spec::page_faults()], None, cpus.all())?;
+        let mut rings = Rings::open(&[CounterSpec::page_faults()], None, cpus.all())?;
         let toll = measure(&watch, &mut rings)?;
         let lull = Lull::new(cpus.all().count() as u64, call::minor_faults(), call::now());
         Ok(Self {
@@ -95,7 +96,7 @@ impl Writes {
             rings,
             cpus,
             spans: Spans::new(),
-            asked: Asked::new(),
+            asked: PageBits::new(),
             answers: Vec::new(),
             toll,
             lull,
@@ -113,7 +114,7 @@ impl Writes {
             let address = s.address as usize;
             if let (true, Some(node)) = (asked.take(address), cpus.node(s.cpu)) {
                 *told += 1;
-                answers.push(Touch { address, node, time: s.time, kind: Some(AccessKind::Write) });
+                answers.push(AddressTouch { address, node, time: s.time, kind: Some(AccessKind::Write) });
             }
         });
     }
@@ -135,7 +136,7 @@ impl Writes {
 
 /// Measures the cost of a page on homenode's own memory: the medians of a few rounds.
 fn measure(watch: &WriteWatch, rings: &mut Rings) -> Result<Toll> {
-    let scratch = Scratch::new(fault::PAGES * PAGE)?;
+    let scratch = ScratchMemory::new(fault::PAGES * PAGE)?;
     scratch.touch();
     watch.add(scratch.span())?;
     let mut alone = Vec::new();
@@ -150,18 +151,17 @@ fn measure(watch: &WriteWatch, rings: &mut Rings) -> Result<Toll> {
         Ok(call::now() - protected)
     })?;
     watch.remove(scratch.span())?;
-    alone.sort_unstable();
-    let alone = Ns(alone[alone.len() / 2]);
+    let alone = Ns(Sorted::of(alone).upper_median().unwrap_or_default());
     Ok(Toll { fault, alone, now: alone })
 }
 
-impl Source for Writes {
+impl Source for WriteFaults {
     fn name(&self) -> &'static str {
         "writes to write-protected pages (WP_ASYNC and perf)"
     }
 
-    fn says(&self) -> Says {
-        Says::Presence { writers_only: true }
+    fn says(&self) -> AnswerKind {
+        AnswerKind::Presence { writers_only: true }
     }
 
     fn watch(&mut self, span: Span, _: NodeId) {
@@ -217,7 +217,7 @@ impl Source for Writes {
         count as usize
     }
 
-    fn drain(&mut self, tell: &mut dyn FnMut(Touch)) {
+    fn drain(&mut self, tell: &mut dyn FnMut(AddressTouch)) {
         self.read();
         self.answers.drain(..).for_each(tell);
         if self.rings.is_on() && !self.is_lull() {
@@ -228,7 +228,7 @@ impl Source for Writes {
 
     fn stop(&mut self) {
         self.rings.turn(false);
-        self.asked = Asked::new();
+        self.asked = PageBits::new();
         for span in std::mem::take(&mut self.spans).iter() {
             let _ = self.watch.remove(span);
         }
@@ -237,7 +237,7 @@ impl Source for Writes {
     fn end(&mut self) {
         // The kernel makes protected pages writable by itself. Letting go of a GiB takes 0.1 s.
         self.rings.turn(false);
-        (self.spans, self.asked) = (Spans::new(), Asked::new());
+        (self.spans, self.asked) = (Spans::new(), PageBits::new());
     }
 
     fn cost(&self) -> Ns {
@@ -277,11 +277,11 @@ mod tests {
         static FAULTS: Cell<u64> = const { Cell::new(0) };
     }
 
-    fn opened() -> Option<Writes> {
+    fn opened() -> Option<WriteFaults> {
         let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
         let last = text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse().ok()).unwrap_or(0);
         let node = |cpu: u16| Some(NodeId(cpu % 2));
-        match Writes::open(Cpus::new((0..=last).map(node).collect())) {
+        match WriteFaults::open(Cpus::new((0..=last).map(node).collect())) {
             Ok(mut writes) => {
                 writes.faults = || FAULTS.get();
                 writes.lull = Lull::new(2, 0, call::now());
@@ -299,7 +299,7 @@ mod tests {
     }
 
     /// Numbers of the pages of `span` that are told.
-    fn told(writes: &mut Writes, span: Span) -> Vec<usize> {
+    fn told(writes: &mut WriteFaults, span: Span) -> Vec<usize> {
         let mut seen = Vec::new();
         writes.drain(&mut |t| {
             assert_eq!(t.kind, Some(AccessKind::Write));
@@ -320,7 +320,7 @@ mod tests {
     fn each_asked_page_is_told_once() {
         let _one = one_at_a_time();
         let Some(mut writes) = opened() else { return };
-        let scratch = Scratch::new(16 * PAGE).unwrap();
+        let scratch = ScratchMemory::new(16 * PAGE).unwrap();
         scratch.touch();
         let (all, pages) = (scratch.span(), pages(scratch.span()));
         assert_eq!(writes.ask(&pages), 0, "not watched yet");
@@ -337,7 +337,7 @@ mod tests {
     fn what_is_left_is_told_no_more_and_the_rest_still_is() {
         let _one = one_at_a_time();
         let Some(mut writes) = opened() else { return };
-        let scratch = Scratch::new(8 * PAGE).unwrap();
+        let scratch = ScratchMemory::new(8 * PAGE).unwrap();
         scratch.touch();
         let (all, pages) = (scratch.span(), pages(scratch.span()));
         writes.watch(all, NodeId(0));
@@ -357,7 +357,7 @@ mod tests {
     }
 
     /// Memory to touch, and who is told when that is done.
-    type Order = (std::sync::Arc<Scratch>, Sender<()>);
+    type Order = (std::sync::Arc<ScratchMemory>, Sender<()>);
 
     fn worker() -> (Sender<Order>, std::thread::JoinHandle<()>) {
         let (order, orders) = channel::<Order>();
@@ -377,12 +377,12 @@ mod tests {
         let _one = one_at_a_time();
         let Some(mut writes) = opened() else { return };
         let (early, early_thread) = worker();
-        let touch = |who: &Sender<_>, scratch: &std::sync::Arc<Scratch>| {
+        let touch = |who: &Sender<_>, scratch: &std::sync::Arc<ScratchMemory>| {
             let (done, is_done) = channel();
             who.send((scratch.clone(), done)).unwrap();
             is_done.recv().unwrap();
         };
-        let scratch = std::sync::Arc::new(Scratch::new(FRESH * PAGE).unwrap());
+        let scratch = std::sync::Arc::new(ScratchMemory::new(FRESH * PAGE).unwrap());
         let all = scratch.span();
         writes.watch(all, NodeId(0));
         touch(&early, &scratch);
@@ -409,7 +409,7 @@ mod tests {
     fn fresh_pages_of_watched_memory_are_no_answers() {
         let _one = one_at_a_time();
         let Some(mut writes) = opened() else { return };
-        let (there, fresh) = (Scratch::new(4 * PAGE).unwrap(), Scratch::new(4 * PAGE).unwrap());
+        let (there, fresh) = (ScratchMemory::new(4 * PAGE).unwrap(), ScratchMemory::new(4 * PAGE).unwrap());
         there.touch();
         writes.watch(there.span(), NodeId(0));
         writes.watch(fresh.span(), NodeId(0));
@@ -423,7 +423,7 @@ mod tests {
     fn while_the_program_has_many_faults_nothing_is_asked_for_and_what_was_is_lost() {
         let _one = one_at_a_time();
         let Some(mut writes) = opened() else { return };
-        let scratch = Scratch::new(8 * PAGE).unwrap();
+        let scratch = ScratchMemory::new(8 * PAGE).unwrap();
         scratch.touch();
         let (all, pages) = (scratch.span(), pages(scratch.span()));
         writes.watch(all, NodeId(0));
@@ -454,7 +454,7 @@ mod tests {
         for bytes in [16 * PAGE, LARGE] {
             let _one = one_at_a_time();
             let Some(mut writes) = opened() else { return };
-            let scratch = Scratch::new(bytes).unwrap();
+            let scratch = ScratchMemory::new(bytes).unwrap();
             scratch.touch();
             let (all, pages) = (scratch.span(), pages(scratch.span()));
             writes.watch(all, NodeId(0));

@@ -11,7 +11,7 @@ use crate::image::Image;
 use crate::naming::Named;
 use crate::site::{Handed, Site};
 use crate::text::{Source, Sources, Target};
-use crate::variable::{Dimension, FoundBy, Order, Scope, Variable};
+use crate::variable::{Dimension, ElementOrder, FoundBy, Variable, VariableScope};
 
 /// Functions that store the address in a word that one of their arguments points to, and the
 /// argument's number.
@@ -384,8 +384,9 @@ fn variable(site: &Site, named: &Named, element: Option<&Element>, found_by: Fou
             (declared.file, declared.line) = debug.declared(die);
         }
         within = named.around.and_then(|a| site.image.title(a));
-        let in_function = matches!(named.scope, Scope::Local | Scope::Parameter | Scope::Member)
-            && named.block != usize::MAX;
+        let in_function =
+            matches!(named.scope, VariableScope::Local | VariableScope::Parameter | VariableScope::Member)
+                && named.block != usize::MAX;
         declared.function = within.clone().filter(|_| in_function);
     }
     assembled(name, named.scope, within, element, declared, found_by)
@@ -393,7 +394,7 @@ fn variable(site: &Site, named: &Named, element: Option<&Element>, found_by: Fou
 
 fn assembled(
     name: String,
-    scope: Scope,
+    scope: VariableScope,
     within: Option<String>,
     element: Option<Element>,
     declared: SourcePlace,
@@ -426,14 +427,17 @@ fn described(site: &Site, target: &Target, asked: Option<&Element>, found_by: Fo
     let (function, user) = (&scope.function, scope.user?);
     let block = &function.blocks[function.function_of(user)];
     let title = block.function.as_ref().and_then(|f| site.image.title(f.origin));
-    let mut roots: Vec<(Die, Scope)> = Vec::new();
+    let mut roots: Vec<(Die, VariableScope)> = Vec::new();
     for local in &function.variables {
         let origin = debug.origin(local.die);
         if function.function_of(local.block) == user
             && debug.name(local.die).as_deref() == Some(target.root.as_str())
             && !roots.iter().any(|(r, _)| *r == origin)
         {
-            roots.push((origin, if local.parameter.is_some() { Scope::Parameter } else { Scope::Local }));
+            roots.push((
+                origin,
+                if local.parameter.is_some() { VariableScope::Parameter } else { VariableScope::Local },
+            ));
         }
     }
     let mut name = target.name.clone();
@@ -447,7 +451,7 @@ fn described(site: &Site, target: &Target, asked: Option<&Element>, found_by: Fo
         if let Some(this) = this
             && debug.name_member(this.ty, &target.root).is_some()
         {
-            roots.push((debug.origin(this.die), Scope::Member));
+            roots.push((debug.origin(this.die), VariableScope::Member));
             path = format!("->{}{path}", target.root);
             name = format!("this->{name}");
         }
@@ -469,9 +473,13 @@ fn described(site: &Site, target: &Target, asked: Option<&Element>, found_by: Fo
                 file: Some(file),
                 line: Some(line),
             });
-            let scope = if whole { Scope::Unknown } else { Scope::Member };
+            let scope = if whole { VariableScope::Unknown } else { VariableScope::Member };
             let mut found = assembled(name, scope, title, None, place.unwrap_or_default(), found_by);
-            found.order = if debug.fortran(function.die.unit) { Order::ColumnMajor } else { Order::RowMajor };
+            found.order = if debug.fortran(function.die.unit) {
+                ElementOrder::ColumnMajor
+            } else {
+                ElementOrder::RowMajor
+            };
             return Some(found);
         }
         _ => return None,
@@ -487,10 +495,11 @@ fn described(site: &Site, target: &Target, asked: Option<&Element>, found_by: Fo
         name,
         root: Some(root),
         ty: Some(ty),
-        scope: if whole { scope_of } else { Scope::Member },
+        scope: if whole { scope_of } else { VariableScope::Member },
         member,
         around: function.blocks[user].function.as_ref().map(|f| f.origin),
-        block: if matches!(scope_of, Scope::Local | Scope::Parameter | Scope::Member) {
+        block: if matches!(scope_of, VariableScope::Local | VariableScope::Parameter | VariableScope::Member)
+        {
             user
         } else {
             usize::MAX
@@ -552,7 +561,14 @@ mod tests {
             let dimensions = dimensions.iter().map(|e| Dimension { lower: Some(0), extent: *e }).collect();
             let element = Element { bytes: Some(8), dimensions, ..Element::default() };
             let place = SourcePlace::default();
-            let v = assembled("u".into(), Scope::Local, None, Some(element), place, FoundBy::Instructions);
+            let v = assembled(
+                "u".into(),
+                VariableScope::Local,
+                None,
+                Some(element),
+                place,
+                FoundBy::Instructions,
+            );
             fitted(v, bytes).dimensions.into_iter().map(|d| d.extent).collect::<Vec<_>>()
         };
         assert_eq!(of(&[None], 800), [Some(100)]);

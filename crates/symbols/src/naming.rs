@@ -7,7 +7,7 @@ use crate::dwarf::{Debug, Die, within};
 use crate::flow::state::State;
 use crate::flow::value::{Base, Value};
 use crate::image::Image;
-use crate::variable::Scope;
+use crate::variable::VariableScope;
 
 /// Most loads that are gone back through: `a->b->c->…`.
 const DEEPEST: usize = 6;
@@ -22,7 +22,7 @@ pub(crate) struct Named {
     pub root: Option<Die>,
     /// The type of the pointer, of the array with a descriptor, or of the container.
     pub ty: Option<Die>,
-    pub scope: Scope,
+    pub scope: VariableScope,
     /// The last member that the name has.
     pub member: Option<Die>,
     /// What is around the variable: a function, module, namespace, class or common block.
@@ -226,7 +226,7 @@ impl Sight<'_> {
             name: self.debug.name(local.die)?,
             root: Some(self.debug.origin(local.die)),
             ty: local.ty,
-            scope: if local.parameter.is_some() { Scope::Parameter } else { Scope::Local },
+            scope: if local.parameter.is_some() { VariableScope::Parameter } else { VariableScope::Local },
             member: None,
             around: self.function.blocks[function].function.as_ref().map(|f| f.origin),
             block: local.block,
@@ -309,7 +309,7 @@ pub(crate) fn linker(image: &Image, at: u64) -> Option<Named> {
         name: crate::names::readable(&symbol.name),
         root: None,
         ty: None,
-        scope: if symbol.local { Scope::Static } else { Scope::Global },
+        scope: if symbol.local { VariableScope::Static } else { VariableScope::Global },
         member: None,
         around: None,
         block: usize::MAX,
@@ -344,7 +344,7 @@ fn join(debug: &Debug, region: &Region, index: Option<Option<u64>>, holder: &Hol
     Named {
         name,
         ty: Some(holder.ty),
-        scope: if part { Scope::Member } else { root.scope },
+        scope: if part { VariableScope::Member } else { root.scope },
         member: holder.member.or(root.member),
         parameter: root.parameter.filter(|_| region.join == Join::Variable && !part),
         through,

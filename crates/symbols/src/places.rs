@@ -15,7 +15,7 @@ pub(crate) type Lines = addr2line::Context<Reader>;
 
 /// What was found, and what was in the way.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct PlacesFound {
     /// The names.
     pub symbols: Symbols,
     /// Modules that could not be read, each with the reason.
@@ -24,7 +24,7 @@ pub struct Found {
 
 /// Addresses that want names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Addresses {
+pub struct AddressList {
     /// Return addresses of allocating calls.
     pub sites: BTreeSet<u64>,
     /// Return addresses of the functions with these calls; named where they are the program's own.
@@ -37,11 +37,11 @@ pub struct Addresses {
 
 /// Looks up addresses in the modules that they belong to, and the static objects of the program's
 /// own ones.
-pub fn resolve(modules: &[Module], addresses: &Addresses) -> Found {
-    let mut found = Found::default();
+pub fn resolve(modules: &[Module], addresses: &AddressList) -> PlacesFound {
+    let mut found = PlacesFound::default();
     for module in modules {
         let own = own(&module.path);
-        let Addresses { sites, callers, regions, accesses } = addresses;
+        let AddressList { sites, callers, regions, accesses } = addresses;
         let callers = callers.iter().chain(accesses).filter(|_| own);
         let returns = sites.iter().chain(callers).map(|pc| (*pc, true));
         let inside =
@@ -177,7 +177,7 @@ mod tests {
         let entry = *entry.expect("a function of this test").0;
         let found = resolve(
             std::slice::from_ref(&module),
-            &Addresses { regions: BTreeSet::from([entry]), ..Addresses::default() },
+            &AddressList { regions: BTreeSet::from([entry]), ..AddressList::default() },
         );
         let place = &found.symbols.places[&entry];
         assert!(place.function.as_ref().unwrap().contains("this_test_knows_itself"), "{place:?}");
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_told_and_harmless() {
         let module = |path: &str| Module { index: 0, base: 0, low: 0, high: 100, path: path.into() };
-        let pcs = Addresses { sites: BTreeSet::from([50]), ..Addresses::default() };
+        let pcs = AddressList { sites: BTreeSet::from([50]), ..AddressList::default() };
         let found = resolve(&[module("/nowhere/app"), module("/"), module("/etc/passwd")], &pcs);
         assert_eq!(found.symbols, Symbols::default());
         assert_eq!(found.trouble.len(), 3, "{:?}", found.trouble);

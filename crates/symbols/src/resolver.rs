@@ -11,7 +11,7 @@ use crate::image::Image;
 use crate::names::readable;
 use crate::places::place;
 use crate::text::Sources;
-use crate::variable::{FoundBy, Order, Scope, StaticVariable, Variable};
+use crate::variable::{ElementOrder, FoundBy, StaticVariable, Variable, VariableScope};
 
 /// Answers for the addresses of one process. Each module's file is opened when it is first needed,
 /// and read once.
@@ -171,8 +171,11 @@ fn statics(image: &Image, smallest: u64) -> Vec<StaticVariable> {
         end = last;
         let common = globals.commons.get(&symbol.name);
         let (name, scope) = match common {
-            Some(name) => (name.clone(), Scope::Common),
-            None => (readable(&symbol.name), if symbol.local { Scope::Static } else { Scope::Global }),
+            Some(name) => (name.clone(), VariableScope::Common),
+            None => (
+                readable(&symbol.name),
+                if symbol.local { VariableScope::Static } else { VariableScope::Global },
+            ),
         };
         found.push(StaticVariable {
             variable: Variable {
@@ -182,7 +185,7 @@ fn statics(image: &Image, smallest: u64) -> Vec<StaticVariable> {
                 type_name: None,
                 element_bytes: None,
                 dimensions: Vec::new(),
-                order: Order::default(),
+                order: ElementOrder::default(),
                 fields: Vec::new(),
                 declared: SourcePlace::default(),
                 found_by: FoundBy::Address,

@@ -10,7 +10,7 @@ use crate::flow::state::{ARGUMENTS, State};
 use crate::flow::value::{Base, Value};
 use crate::image::Image;
 use crate::naming::{Named, Sight, linker};
-use crate::variable::Scope;
+use crate::variable::VariableScope;
 
 /// A call.
 pub(crate) struct Site {
@@ -375,7 +375,7 @@ impl Sight<'_> {
         if named.through.is_some() {
             return owner > 0;
         }
-        if named.scope == Scope::Member {
+        if named.scope == VariableScope::Member {
             return false;
         }
         let origin = self.function.blocks[owner].function.as_ref().map(|f| f.origin);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use homenode_log::recording::{ElementField, Elements, SourcePlace};
+use homenode_log::recording::{Elements, FieldRecord, SourcePlace};
 
 /// A variable of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Variable {
     /// left out: `rows[]`.
     pub name: String,
     /// What kind of variable holds the data, or the pointer to the data.
-    pub scope: Scope,
+    pub scope: VariableScope,
     /// The function, Fortran module, namespace or common block that declares the variable.
     pub within: Option<String>,
     /// The type of one element as the source writes it, `double` or `struct cell`; `None` without
@@ -23,9 +23,9 @@ pub struct Variable {
     /// none for a static scalar.
     pub dimensions: Vec<Dimension>,
     /// Which dimension is contiguous.
-    pub order: Order,
+    pub order: ElementOrder,
     /// The element's fields; empty unless the element is a structure.
-    pub fields: Vec<Field>,
+    pub fields: Vec<StructField>,
     /// Where the variable is declared, of a member where the member is; the function is the one
     /// that declares a local variable. Without debugging information on variables: where it is
     /// assigned to.
@@ -43,7 +43,7 @@ impl Variable {
     pub fn extents(&self, bytes: u64) -> Vec<u64> {
         let all: Option<Vec<u64>> = self.dimensions.iter().map(|d| d.extent).collect();
         let mut all = all.unwrap_or_default();
-        if self.order == Order::ColumnMajor {
+        if self.order == ElementOrder::ColumnMajor {
             all.reverse();
         }
         let elements = all.iter().fold(1_u64, |n, e| n.saturating_mul(*e));
@@ -62,14 +62,14 @@ impl Variable {
     }
 
     /// The fields of an element in the words of a recording, in their order in memory.
-    pub fn element_fields(&self) -> Vec<ElementField> {
-        let of = |f: &Field| ElementField {
+    pub fn element_fields(&self) -> Vec<FieldRecord> {
+        let of = |f: &StructField| FieldRecord {
             name: f.name.clone(),
             field_type: f.type_name.clone(),
             offset: f.offset,
             bytes: f.bytes.unwrap_or(0),
         };
-        let mut fields: Vec<ElementField> = self.fields.iter().map(of).collect();
+        let mut fields: Vec<FieldRecord> = self.fields.iter().map(of).collect();
         fields.sort_by_key(|f| f.offset);
         fields
     }
@@ -86,7 +86,7 @@ pub struct Dimension {
 
 /// A field of a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct StructField {
     /// Its name.
     pub name: String,
     /// Bytes from the start of the structure.
@@ -99,7 +99,7 @@ pub struct Field {
 
 /// What kind of variable it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
+pub enum VariableScope {
     /// Of a function.
     Local,
     /// A function's parameter.
@@ -118,7 +118,7 @@ pub enum Scope {
 
 /// The order of an array's elements in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Order {
+pub enum ElementOrder {
     /// The last dimension is contiguous: C and C++.
     #[default]
     RowMajor,
@@ -162,7 +162,7 @@ macro_rules! words {
 }
 
 words! {
-    Scope {
+    VariableScope {
         Local "local",
         Parameter "parameter",
         Global "global",
@@ -171,7 +171,7 @@ words! {
         Common "common",
         Unknown "unknown",
     }
-    Order {
+    ElementOrder {
         RowMajor "row-major",
         ColumnMajor "column-major",
     }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use crate::memory::{Access, map_aligned, protect, unmap};
+use crate::memory::{Protection, map_aligned, protect, unmap};
 use crate::{HUGE, Result, Span};
 
 /// Private anonymous memory, zero where it was never written. Unmapped when dropped.
@@ -12,22 +12,22 @@ use crate::{HUGE, Result, Span};
 /// Inaccessible 2 MiB on either side keep the kernel from merging its mapping with others. So what
 /// `/proc` says of the mapping holds for the block.
 #[derive(Debug)]
-pub struct Block {
+pub struct AnonymousMemory {
     span: Span,
     all: Span,
 }
 
-impl Block {
+impl AnonymousMemory {
     /// A block of `bytes`, rounded up to whole 2 MiB and aligned to 2 MiB; nothing is touched.
     ///
     /// # Errors
     /// No address space.
     pub fn new(bytes: usize) -> Result<Self> {
         let bytes = bytes.max(1).checked_next_multiple_of(HUGE).unwrap_or(usize::MAX & !(HUGE - 1));
-        let all = map_aligned(bytes.saturating_add(2 * HUGE), HUGE, Access::None)?;
+        let all = map_aligned(bytes.saturating_add(2 * HUGE), HUGE, Protection::None)?;
         let block = Self { span: Span::new(all.start + HUGE, bytes), all };
         // SAFETY: a part of the mapping just made, which nobody else knows.
-        unsafe { protect(block.span, Access::ReadWrite)? };
+        unsafe { protect(block.span, Protection::ReadWrite)? };
         Ok(block)
     }
 
@@ -56,7 +56,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for AnonymousMemory {
     fn drop(&mut self) {
         // SAFETY: nobody else has it, and borrows have ended.
         let _ = unsafe { unmap(self.all) };
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn it_is_zero_writable_and_gone_afterwards() {
-        let mut block = Block::new(HUGE + 1).unwrap();
+        let mut block = AnonymousMemory::new(HUGE + 1).unwrap();
         let span = block.span();
         assert_eq!((span.len(), span.start % HUGE), (2 * HUGE, 0));
         let mut exact = false;
@@ -89,6 +89,6 @@ mod tests {
 
     #[test]
     fn more_than_there_are_addresses_is_an_error() {
-        assert!(Block::new(usize::MAX).is_err());
+        assert!(AnonymousMemory::new(usize::MAX).is_err());
     }
 }

@@ -51,7 +51,8 @@ impl fmt::Debug for Errno {
 }
 
 /// A system call, the memory that it was for, and the kernel's answer. Made without allocating.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{call}{}: {errno}", OfMemory(*on))]
 pub struct Error {
     /// The call, with the operation where it has several.
     pub call: &'static str,
@@ -61,17 +62,14 @@ pub struct Error {
     pub errno: Errno,
 }
 
-impl fmt::Display for Error {
+/// The memory that a call was for, behind the call's name; nothing if there was none.
+struct OfMemory(Span);
+
+impl fmt::Display for OfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.on.is_empty() {
-            write!(f, "{}: {}", self.call, self.errno)
-        } else {
-            write!(f, "{} of {}: {}", self.call, self.on, self.errno)
-        }
+        if self.0.is_empty() { Ok(()) } else { write!(f, " of {}", self.0) }
     }
 }
-
-impl std::error::Error for Error {}
 
 /// The result of a call, or its failure.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -330,7 +330,7 @@ pub fn page_entries(address: usize, into: &mut [PageEntry]) -> Result<usize> {
 mod tests {
     use super::*;
     use crate::PAGE;
-    use crate::memory::{Access, map, unmap};
+    use crate::memory::{Protection, map, unmap};
 
     #[test]
     fn lines_are_understood() {
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn the_own_mappings_are_found_and_ascend() {
-        let mine = map(3 * PAGE, Access::ReadWrite).unwrap();
+        let mine = map(3 * PAGE, Protection::ReadWrite).unwrap();
         let (mut last, mut found, mut stack) = (0, false, false);
         each(|m| {
             assert!(m.span.start >= last);
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn a_huge_page_shows() {
         use crate::HUGE;
-        let mine = crate::memory::map_aligned(2 * HUGE, HUGE, Access::ReadWrite).unwrap();
+        let mine = crate::memory::map_aligned(2 * HUGE, HUGE, Protection::ReadWrite).unwrap();
         let (first, second) = (Span::new(mine.start, HUGE), Span::new(mine.start + HUGE, HUGE));
         let made = crate::memory::prefer_huge(second, false)
             .and_then(|()| crate::memory::populate(mine))
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_lock_shows() {
-        let mine = map(2 * PAGE, Access::ReadWrite).unwrap();
+        let mine = map(2 * PAGE, Protection::ReadWrite).unwrap();
         // SAFETY: this test's mapping.
         unsafe {
             if libc::mlock(mine.start as *const _, mine.len()) != 0 {

@@ -15,7 +15,7 @@ const MREMAP_DONTUNMAP: i32 = 4;
 
 /// The accesses that a mapping allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum Protection {
     /// Nothing.
     None,
     /// Loads.
@@ -24,7 +24,7 @@ pub enum Access {
     ReadWrite,
 }
 
-impl Access {
+impl Protection {
     const fn bits(self) -> usize {
         (match self {
             Self::None => libc::PROT_NONE,
@@ -38,7 +38,7 @@ impl Access {
 ///
 /// # Errors
 /// No address space, or over the process's limit.
-pub fn map(bytes: usize, access: Access) -> Result<Span> {
+pub fn map(bytes: usize, access: Protection) -> Result<Span> {
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
     // SAFETY: a new mapping where the kernel likes; no existing memory changes.
     let p = unsafe { raw(libc::SYS_mmap, [0, bytes, access.bits(), flags, usize::MAX, 0]) };
@@ -49,7 +49,7 @@ pub fn map(bytes: usize, access: Access) -> Result<Span> {
 ///
 /// # Errors
 /// As [`map`].
-pub fn map_aligned(bytes: usize, align: usize, access: Access) -> Result<Span> {
+pub fn map_aligned(bytes: usize, align: usize, access: Protection) -> Result<Span> {
     let all = map(bytes.saturating_add(align), access)?;
     let start = all.start.next_multiple_of(align);
     let wanted = Span::new(start, bytes);
@@ -127,7 +127,7 @@ pub unsafe fn move_mapping(from: Span, to: usize) -> Result<()> {
 ///
 /// # Errors
 /// The kernel's answer: `ENOMEM` if a part is not mapped, or if there would be too many mappings.
-pub unsafe fn protect(span: Span, access: Access) -> Result<()> {
+pub unsafe fn protect(span: Span, access: Protection) -> Result<()> {
     // SAFETY: the caller's promise.
     let r = unsafe { raw(libc::SYS_mprotect, [span.start, span.len(), access.bits(), 0, 0, 0]) };
     check("mprotect", span, r).map(drop)
@@ -169,15 +169,15 @@ pub fn populate(span: Span) -> Result<()> {
 
 /// homenode's own memory for tests and measurements, in small pages. Unmapped when dropped.
 #[derive(Debug)]
-pub struct Scratch(Span);
+pub struct ScratchMemory(Span);
 
-impl Scratch {
+impl ScratchMemory {
     /// Nothing of it was touched.
     ///
     /// # Errors
     /// As [`map`].
     pub fn new(bytes: usize) -> Result<Self> {
-        let memory = map(bytes, Access::ReadWrite)?;
+        let memory = map(bytes, Protection::ReadWrite)?;
         // A kernel without huge pages refuses this, and needs no such request.
         let _ = prefer_huge(memory, false);
         Ok(Self(memory))
@@ -198,7 +198,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchMemory {
     fn drop(&mut self) {
         // SAFETY: made by `new`; who has the span has been told that it ends here.
         let _ = unsafe { unmap(self.0) };
@@ -235,8 +235,8 @@ mod tests {
 
     #[test]
     fn pages_move_and_the_mapping_stays() {
-        let a = map_aligned(4 * PAGE, HUGE, Access::ReadWrite).unwrap();
-        let b = map_aligned(4 * PAGE, HUGE, Access::None).unwrap();
+        let a = map_aligned(4 * PAGE, HUGE, Protection::ReadWrite).unwrap();
+        let b = map_aligned(4 * PAGE, HUGE, Protection::None).unwrap();
         assert_eq!(a.start % HUGE, 0);
         let (at, to) = (a.start as *mut u64, b.start as *const u64);
         // SAFETY: both are mappings of this test.
@@ -252,12 +252,12 @@ mod tests {
 
     #[test]
     fn a_span_of_several_mappings_is_known() {
-        let all = map_aligned(4 * PAGE, HUGE, Access::ReadWrite).unwrap();
+        let all = map_aligned(4 * PAGE, HUGE, Protection::ReadWrite).unwrap();
         let part =
             |first: usize, end: usize| Span { start: all.start + first * PAGE, end: all.start + end * PAGE };
         assert!(is_one_mapping(all) && is_one_mapping(part(1, 2)));
         // SAFETY: nobody touches it.
-        unsafe { protect(part(1, 2), Access::None).unwrap() };
+        unsafe { protect(part(1, 2), Protection::None).unwrap() };
         let one = [(0, 1), (1, 2), (2, 4), (3, 4)].map(|(first, end)| is_one_mapping(part(first, end)));
         let several = [(0, 2), (1, 3), (0, 4)].map(|(first, end)| is_one_mapping(part(first, end)));
         assert_eq!((one, several), ([true; 4], [false; 3]));
@@ -270,6 +270,6 @@ mod tests {
     fn what_fails_says_so() {
         let e = collapse(Span::new(PAGE, PAGE)).unwrap_err();
         assert!(e.to_string().starts_with("madvise(MADV_COLLAPSE) of 0x1000-0x2000: "), "{e}");
-        assert!(map(usize::MAX / 2, Access::None).is_err());
+        assert!(map(usize::MAX / 2, Protection::None).is_err());
     }
 }

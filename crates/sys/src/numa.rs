@@ -38,9 +38,9 @@ fn mask_of(nodes: &[NodeId]) -> Mask {
 /// processes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Status(pub i32);
+pub struct PageStatus(pub i32);
 
-impl Status {
+impl PageStatus {
     /// Not written by the kernel.
     pub const UNKNOWN: Self = Self(i32::MIN);
     /// The page's node.
@@ -58,7 +58,7 @@ impl Status {
 ///
 /// # Errors
 /// `EPERM` or `ENOSYS` where a container forbids the call.
-pub fn query(pages: &[usize], status: &mut [Status]) -> Result<()> {
+pub fn query(pages: &[usize], status: &mut [PageStatus]) -> Result<()> {
     let n = pages.len().min(status.len());
     // SAFETY: both slices have n elements; the pages' addresses are only looked up.
     let r = unsafe {
@@ -73,7 +73,7 @@ pub fn query(pages: &[usize], status: &mut [Status]) -> Result<()> {
 /// # Errors
 /// `EPERM` or `ENOSYS` if a container forbids the call, `ENODEV` for a node without memory,
 /// `EACCES` for a node outside of the cpuset.
-pub fn move_to(pages: &[usize], to: &[i32], status: &mut [Status]) -> Result<usize> {
+pub fn move_to(pages: &[usize], to: &[i32], status: &mut [PageStatus]) -> Result<usize> {
     let n = pages.len().min(status.len()).min(to.len());
     let (pages, to, status) = (pages.as_ptr() as usize, to.as_ptr() as usize, status.as_mut_ptr() as usize);
     // SAFETY: the slices have n elements. Moving keeps contents and addresses.
@@ -172,15 +172,15 @@ pub fn here() -> (u32, NodeId) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Access, map, unmap};
+    use crate::memory::{Protection, map, unmap};
     use crate::{HUGE, PAGE};
 
     #[test]
     fn a_touched_page_has_a_node_and_an_untouched_one_has_none() {
-        let m = map(2 * PAGE, Access::ReadWrite).unwrap();
+        let m = map(2 * PAGE, Protection::ReadWrite).unwrap();
         // SAFETY: this test's mapping.
         unsafe { (m.start as *mut u8).write_volatile(1) };
-        let mut status = [Status::UNKNOWN; 2];
+        let mut status = [PageStatus::UNKNOWN; 2];
         match query(&[m.start, m.start + PAGE], &mut status) {
             Err(e) => println!("skipped: {e}"),
             Ok(()) => {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_policy_is_read_as_it_was_set() {
-        let m = map(HUGE, Access::ReadWrite).unwrap();
+        let m = map(HUGE, Protection::ReadWrite).unwrap();
         match set_policy(m, &MemoryPolicy::LOCAL) {
             Err(e) => println!("skipped: {e}"),
             Ok(()) => {

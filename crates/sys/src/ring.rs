@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::block::Block;
+use crate::block::AnonymousMemory;
 
 /// A block whose slots, `stride` bytes apart, hold pointers to each other. The ring keeps the
 /// walk's position, so that pieces of a walk continue each other and no address occurs twice in a
@@ -16,7 +16,7 @@ use crate::block::Block;
 /// would leave most sets of the caches to the page tables.
 #[derive(Debug)]
 pub struct Ring {
-    block: Block,
+    block: AnonymousMemory,
     stride: usize,
     /// Address of the next slot to read; 0 without a cycle.
     at: usize,
@@ -44,7 +44,7 @@ const fn scattered(slot: u32) -> usize {
 impl Ring {
     /// A ring without a cycle. The stride is at least 8 bytes and is rounded down to a multiple of
     /// 8.
-    pub const fn new(block: Block, stride: usize) -> Self {
+    pub const fn new(block: AnonymousMemory, stride: usize) -> Self {
         let stride = if stride < 8 { 8 } else { stride & !7 };
         Self { block, stride, at: 0, left: 0, waiting: None, place: 0 }
     }
@@ -55,7 +55,7 @@ impl Ring {
     }
 
     /// The memory.
-    pub const fn block(&self) -> &Block {
+    pub const fn block(&self) -> &AnonymousMemory {
         &self.block
     }
 
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_walk_visits_every_slot_once_and_comes_back() {
         for stride in [8, 64, 256, 4096] {
-            let mut ring = Ring::new(Block::new(HUGE).unwrap(), stride);
+            let mut ring = Ring::new(AnonymousMemory::new(HUGE).unwrap(), stride);
             let slots = (HUGE / stride) as u32;
             assert_eq!((ring.slots(), ring.walk(5)), (slots as usize, 0), "no cycle yet");
             // Odd numbers and powers of two have no common divisor.
@@ -167,6 +167,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "a slot outside of the ring")]
     fn a_slot_that_does_not_exist_is_refused() {
-        Ring::new(Block::new(HUGE).unwrap(), 4096).turn(&mut Vec::new(), |o| *o = vec![0, 512]);
+        Ring::new(AnonymousMemory::new(HUGE).unwrap(), 4096).turn(&mut Vec::new(), |o| *o = vec![0, 512]);
     }
 }

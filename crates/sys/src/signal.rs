@@ -58,22 +58,22 @@ pub fn mask() -> Set {
 /// Holds signals from others back in this thread while it lives, for code that a signal handler
 /// must not interrupt.
 #[derive(Debug)]
-pub struct Held(Set);
+pub struct HeldSignals(Set);
 
-impl Held {
+impl HeldSignals {
     /// Starts now.
     pub fn new() -> Self {
         Self(replace_mask(Set(Set::ASYNCHRONOUS.0 | mask().0 & Set::FAULTS)))
     }
 }
 
-impl Default for Held {
+impl Default for HeldSignals {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldSignals {
     fn drop(&mut self) {
         replace_mask(self.0);
     }
@@ -192,7 +192,7 @@ mod tests {
             let old = set_action(libc::SIGURG, &mine).unwrap();
             assert_eq!(action(libc::SIGURG).unwrap().handler, mine.handler);
             {
-                let _held = Held::new();
+                let _held = HeldSignals::new();
                 assert!(mask().has(libc::SIGURG) && !mask().has(libc::SIGBUS));
                 libc::raise(libc::SIGURG);
                 assert_eq!(SEEN.load(Ordering::Relaxed), 0);

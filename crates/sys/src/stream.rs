@@ -7,7 +7,7 @@
 
 /// How results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stores {
+pub enum StreamStores {
     /// Through the caches: a line is read before it is written.
     Regular,
     /// Past the caches.
@@ -17,31 +17,31 @@ pub enum Stores {
 /// Numbers in a step.
 pub const STEP: usize = 8;
 
-/// Whether this machine has [`Stores::NonTemporal`].
+/// Whether this machine has [`StreamStores::NonTemporal`].
 pub const NON_TEMPORAL: bool = cfg!(target_arch = "x86_64");
 
 /// Sets all of `to`.
-pub fn write(to: &mut [f64], value: f64, stores: Stores) {
+pub fn write(to: &mut [f64], value: f64, stores: StreamStores) {
     each(to, &[], &[], stores, move |_, _| [value; STEP]);
 }
 
 /// `to = from`
-pub fn copy(to: &mut [f64], from: &[f64], stores: Stores) {
+pub fn copy(to: &mut [f64], from: &[f64], stores: StreamStores) {
     each(to, from, &[], stores, |a, _| a);
 }
 
 /// `to = q · from`
-pub fn scale(to: &mut [f64], from: &[f64], q: f64, stores: Stores) {
+pub fn scale(to: &mut [f64], from: &[f64], q: f64, stores: StreamStores) {
     each(to, from, &[], stores, move |a, _| std::array::from_fn(|i| q * a[i]));
 }
 
 /// `to = a + b`
-pub fn add(to: &mut [f64], a: &[f64], b: &[f64], stores: Stores) {
+pub fn add(to: &mut [f64], a: &[f64], b: &[f64], stores: StreamStores) {
     each(to, a, b, stores, |a, b| std::array::from_fn(|i| a[i] + b[i]));
 }
 
 /// `to = a + q · b`
-pub fn triad(to: &mut [f64], a: &[f64], b: &[f64], q: f64, stores: Stores) {
+pub fn triad(to: &mut [f64], a: &[f64], b: &[f64], q: f64, stores: StreamStores) {
     each(to, a, b, stores, move |a, b| std::array::from_fn(|i| a[i] + q * b[i]));
 }
 
@@ -51,7 +51,7 @@ fn each(
     to: &mut [f64],
     a: &[f64],
     b: &[f64],
-    stores: Stores,
+    stores: StreamStores,
     value: impl Fn([f64; STEP], [f64; STEP]) -> [f64; STEP] + Copy,
 ) {
     // Non-temporal stores need alignment.
@@ -61,8 +61,8 @@ fn each(
         let wide = std::arch::is_x86_feature_detected!("avx2");
         match (stores, wide) {
             // SAFETY: the processor has AVX2.
-            (Stores::NonTemporal, true) if aligned => unsafe { avx2::<true, _>(to, a, b, value) },
-            (Stores::NonTemporal, false) if aligned => body::<true, _>(to, a, b, value),
+            (StreamStores::NonTemporal, true) if aligned => unsafe { avx2::<true, _>(to, a, b, value) },
+            (StreamStores::NonTemporal, false) if aligned => body::<true, _>(to, a, b, value),
             // SAFETY: the processor has AVX2.
             (_, true) => unsafe { avx2::<false, _>(to, a, b, value) },
             (_, false) => body::<false, _>(to, a, b, value),
@@ -203,7 +203,7 @@ fn update_body(a: &mut [f64], q: f64) {
 mod tests {
     use super::*;
 
-    const BOTH: [Stores; 2] = [Stores::Regular, Stores::NonTemporal];
+    const BOTH: [StreamStores; 2] = [StreamStores::Regular, StreamStores::NonTemporal];
 
     #[test]
     fn each_loop_computes_what_it_says() {

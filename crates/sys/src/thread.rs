@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, c_void};
 
-use crate::memory::{self, Access};
+use crate::memory::{self, Protection};
 use crate::{Errno, Error, PAGE, Result, Span, call, own_threads};
 
 /// Makes a thread of homenode's own ([`own_threads`]) that runs `run` with the maker's signal mask.
@@ -40,11 +40,11 @@ fn start_permitted(stack: usize, run: fn()) -> Result<Span> {
 
 fn make(stack: usize, run: fn(), attributes: *mut libc::pthread_attr_t) -> Result<Span> {
     let size = (stack + taken_by_the_library(attributes)).next_multiple_of(PAGE);
-    let memory = memory::map(size + PAGE, Access::ReadWrite)?;
+    let memory = memory::map(size + PAGE, Protection::ReadWrite)?;
     let usable = Span { start: memory.start + PAGE, end: memory.end };
     // SAFETY: just made, known to nobody; the attributes are initialised.
     let code = unsafe {
-        memory::protect(Span::new(memory.start, PAGE), Access::None)?;
+        memory::protect(Span::new(memory.start, PAGE), Protection::None)?;
         let mut thread = std::mem::zeroed();
         libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
         match libc::pthread_attr_setstack(attributes, usable.start as *mut c_void, usable.len()) {

@@ -59,7 +59,7 @@ impl Features {
 
 /// Which faults of a range are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watch {
+pub enum WatchedFaults {
     /// Of pages that are not there.
     Missing,
     /// Of stores to pages that [`Uffd::write_protect`] protected.
@@ -68,7 +68,7 @@ pub enum Watch {
 
 /// Something that happened to registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum UffdEvent {
     /// It now lies elsewhere.
     Remap {
         /// Where it was.
@@ -162,10 +162,10 @@ impl Uffd {
     ///
     /// # Errors
     /// `EINVAL` for memory that is not anonymous, `EBUSY` for memory registered elsewhere.
-    pub unsafe fn register(&self, span: Span, watch: Watch) -> Result<()> {
+    pub unsafe fn register(&self, span: Span, watch: WatchedFaults) -> Result<()> {
         let mode = match watch {
-            Watch::Missing => 1,
-            Watch::Writes => 2,
+            WatchedFaults::Missing => 1,
+            WatchedFaults::Writes => 2,
         };
         let mut a = [span.start as u64, span.len() as u64, mode, 0];
         self.ioctl("UFFDIO_REGISTER", span, REGISTER, a.as_mut_ptr() as usize).map(drop)
@@ -254,7 +254,7 @@ impl Uffd {
     }
 
     /// The next event, if one is there. Whoever caused it goes on when it has been read.
-    pub fn event(&self) -> Option<Event> {
+    pub fn event(&self) -> Option<UffdEvent> {
         let mut m = [0_u64; 4]; // struct uffd_msg: kind, then three numbers
         // SAFETY: 32 bytes are writable.
         let r = unsafe { raw(libc::SYS_read, [self.fd as usize, m.as_mut_ptr() as usize, 32, 0, 0, 0]) };
@@ -263,10 +263,10 @@ impl Uffd {
         }
         let range = |a: u64, b: u64| Span { start: a as usize, end: b as usize };
         Some(match m[0] as u8 {
-            0x14 => Event::Remap { from: Span::new(m[1] as usize, m[3] as usize), to: m[2] as usize },
-            0x15 => Event::Remove(range(m[1], m[2])),
-            0x16 => Event::Unmap(range(m[1], m[2])),
-            other => Event::Other(other),
+            0x14 => UffdEvent::Remap { from: Span::new(m[1] as usize, m[3] as usize), to: m[2] as usize },
+            0x15 => UffdEvent::Remove(range(m[1], m[2])),
+            0x16 => UffdEvent::Unmap(range(m[1], m[2])),
+            other => UffdEvent::Other(other),
         })
     }
 }
@@ -292,7 +292,7 @@ impl WriteWatch {
     /// `EINVAL` for memory that is not anonymous, `EBUSY` for memory that another descriptor has.
     pub fn add(&self, span: Span) -> Result<()> {
         // SAFETY: such faults are the kernel's to handle.
-        unsafe { self.0.register(span, Watch::Writes) }
+        unsafe { self.0.register(span, WatchedFaults::Writes) }
     }
     /// They are as they were before.
     ///
@@ -333,7 +333,7 @@ fn partial(result: Result<usize>, done: u64, span: Span) -> Partial {
 mod tests {
     use super::*;
     use crate::PAGE;
-    use crate::memory::{Access, map, unmap};
+    use crate::memory::{Protection, map, unmap};
 
     #[test]
     fn a_missing_page_gets_a_copy_and_a_present_one_is_left_alone() {
@@ -341,11 +341,11 @@ mod tests {
             Ok(u) => u,
             Err(e) => return println!("skipped: {e}"),
         };
-        let from = map(2 * PAGE, Access::ReadWrite).unwrap();
-        let to = map(2 * PAGE, Access::ReadWrite).unwrap();
+        let from = map(2 * PAGE, Protection::ReadWrite).unwrap();
+        let to = map(2 * PAGE, Protection::ReadWrite).unwrap();
         // SAFETY: this test's mappings; nothing missing is touched.
         unsafe {
-            uffd.register(to, Watch::Missing).unwrap();
+            uffd.register(to, WatchedFaults::Missing).unwrap();
             (from.start as *mut u64).write(5);
             let first = Span::new(to.start, PAGE);
             assert_eq!(uffd.copy(first, from.start), Partial { done: PAGE, stopped: None });
@@ -368,12 +368,12 @@ mod tests {
             Ok(_) => {}
         }
         let uffd = Uffd::open(Features::SIGBUS.and(Features::MOVE)).unwrap();
-        let from = map(4 * PAGE, Access::ReadWrite).unwrap();
-        let to = map(4 * PAGE, Access::ReadWrite).unwrap();
+        let from = map(4 * PAGE, Protection::ReadWrite).unwrap();
+        let to = map(4 * PAGE, Protection::ReadWrite).unwrap();
         // SAFETY: this test's mappings; nothing missing is touched.
         unsafe {
             ((from.start + PAGE) as *mut u64).write(9);
-            uffd.register(to, Watch::Missing).unwrap();
+            uffd.register(to, WatchedFaults::Missing).unwrap();
             assert_eq!(uffd.take_back(to, from.start).stopped, None);
             uffd.unregister(to).unwrap();
             assert_eq!(((to.start + PAGE) as *const u64).read_volatile(), 9);

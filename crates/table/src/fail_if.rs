@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn what_can_never_hold_is_a_usage_error() {
         let error = "remot>1".parse::<FailIf>().unwrap().holds(&example()).unwrap_err();
-        assert_eq!(error.kind, homenode_error::Failure::Usage);
+        assert_eq!(error.kind, homenode_error::FailureKind::Usage);
         assert_eq!(error.hint.as_deref(), Some("did you mean 'remote'?"));
         assert!("last-touch:remote>1".parse::<FailIf>().unwrap().holds(&example()).is_err());
     }

@@ -1,11 +1,11 @@
 //! The first lines of `homenode show`: what is remote, which array, whether the recording is whole.
 
 use homenode_dataset::meta::Clock;
-use homenode_dataset::{Basis, Kind};
+use homenode_dataset::{Basis, RecordingKind};
 use homenode_report::objects::{NodeAmount, NodePages, ObjectReport};
 use homenode_report::summary::{Scope, Summary};
-use homenode_report::time::Times;
-use homenode_report::{Report, Share, Unit};
+use homenode_report::time::RoundTime;
+use homenode_report::{RecordingReport, Share, Unit};
 
 use crate::human::{bytes, count, elided, glued, grouped, modelled, percent, plain, plural, time, width};
 use homenode_model::{Bytes, Ns};
@@ -43,13 +43,13 @@ fn leading(text: &str, room: usize) -> &str {
 
 /// The answer: what is remote, the array with most of it, what moved. With [`partial`] that is one
 /// line too many: whoever prints takes three.
-pub fn lines(report: &Report, columns: usize) -> Vec<String> {
+pub fn lines(report: &RecordingReport, columns: usize) -> Vec<String> {
     let most = columns.min(WIDTH);
     let all = [Some(remote(report)), worst(report, most), Some(moves_or_time(report))];
     all.into_iter().flatten().map(|line| plain(&elided(&line, most))).collect()
 }
 
-fn remote(report: &Report) -> String {
+fn remote(report: &RecordingReport) -> String {
     let s = &report.summary;
     let Some(share) = s.remote.percent() else {
         return match s.accesses_left_out.seen() {
@@ -68,7 +68,7 @@ fn remote(report: &Report) -> String {
 }
 
 /// The array with most remote accesses, and who touched it first.
-fn worst(report: &Report, most: usize) -> Option<String> {
+fn worst(report: &RecordingReport, most: usize) -> Option<String> {
     let s = &report.summary;
     let worst = report.objects.first().filter(|o| o.remote.part > 0)?;
     let of_it = Share { part: worst.remote.part, whole: s.remote.part, ..s.remote };
@@ -88,7 +88,7 @@ fn worst(report: &Report, most: usize) -> Option<String> {
 }
 
 /// What moved and whether it paid; else how long an iteration takes.
-fn moves_or_time(report: &Report) -> String {
+fn moves_or_time(report: &RecordingReport) -> String {
     let s = &report.summary;
     let Some(moves) = report.moves.as_ref().filter(|m| m.pages > 0) else {
         let rounds = match s.iterations {
@@ -117,7 +117,7 @@ fn moves_or_time(report: &Report) -> String {
     }
 }
 
-fn each(times: Times) -> String {
+fn each(times: RoundTime) -> String {
     time(times.median_ns)
 }
 
@@ -154,18 +154,18 @@ pub fn facts(s: &Summary) -> Vec<String> {
     facts
 }
 
-const fn kind(kind: Kind) -> &'static str {
+const fn kind(kind: RecordingKind) -> &'static str {
     match kind {
-        Kind::Run => "run here",
-        Kind::Live => "recorded here",
-        Kind::Lab => "recorded on the lab",
-        Kind::Simulated => "simulated",
-        Kind::Synthetic => "synthetic",
+        RecordingKind::Run => "run here",
+        RecordingKind::Live => "recorded here",
+        RecordingKind::Lab => "recorded on the lab",
+        RecordingKind::Simulated => "simulated",
+        RecordingKind::Synthetic => "synthetic",
     }
 }
 
 /// Notes below the tables. `hidden`: objects that are not shown.
-pub fn notes(report: &Report, hidden: usize, verbose: bool) -> Vec<String> {
+pub fn notes(report: &RecordingReport, hidden: usize, verbose: bool) -> Vec<String> {
     let s = &report.summary;
     let mut notes = Vec::new();
     if hidden > 0 {
@@ -188,7 +188,8 @@ pub fn notes(report: &Report, hidden: usize, verbose: bool) -> Vec<String> {
     }
     notes.extend(moved_most(report));
     if let Some(guard) = report.moves.as_ref().and_then(|m| m.guard) {
-        let group = |g: homenode_report::moves::Group| format!("{} of {}", count(g.remote), count(g.samples));
+        let group =
+            |g: homenode_report::moves::GuardSamples| format!("{} of {}", count(g.remote), count(g.samples));
         notes.push(format!(
             "guard: remote in {} samples of moved pages, in {} of held-back pages",
             group(guard.moved),
@@ -224,7 +225,7 @@ pub fn notes(report: &Report, hidden: usize, verbose: bool) -> Vec<String> {
 }
 
 /// Which array moved most: when, from where to where, why, and what became of its remote share.
-fn moved_most(report: &Report) -> Option<String> {
+fn moved_most(report: &RecordingReport) -> Option<String> {
     let most = report.moved_most.first()?;
     let object = report.objects.iter().find(|o| o.object == most.object)?;
     let moves = object.moves.as_ref()?;

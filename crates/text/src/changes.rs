@@ -12,14 +12,14 @@ use crate::answer::named;
 use crate::human::{
     bytes, count, elided, fixed, glued, grouped, modelled, percent, plain, time, width, wrapped,
 };
-use crate::layout::{Form, Layout};
-use crate::page::Shown;
+use crate::layout::{Alignment, TextTable};
+use crate::page::PageDetail;
 
 /// Columns of the first lines, however wide the terminal is.
 const WIDTH: usize = 80;
 /// What changed, in words. `unchanged`: objects that are not in `diff` because they are the same.
-pub fn page(diff: &Diff, unchanged: usize, how: Shown) -> String {
-    let Shown { width: most, bold, top, .. } = how;
+pub fn page(diff: &Diff, unchanged: usize, how: PageDetail) -> String {
+    let PageDetail { width: most, bold, top, .. } = how;
     let shown = &diff.objects[..diff.objects.len().min(top)];
     let mut out = String::new();
     for line in answer(diff).into_iter().take(3) {
@@ -145,13 +145,13 @@ fn name(o: &ObjectDiff) -> String {
 /// What stands for a number of a recording that lacks the object.
 const LACKING: &str = "–";
 
-fn changes(diff: &Diff, objects: &[ObjectDiff]) -> Layout {
-    let mut table = Layout::default();
+fn changes(diff: &Diff, objects: &[ObjectDiff]) -> TextTable {
+    let mut table = TextTable::default();
     // Where one recording has counts and the other presence, equal numbers are not the same.
     let alike = diff.before.remote.of == diff.after.remote.of;
-    table.column("name", "", Form::Text);
-    table.column("size", "", Form::Change);
-    table.column("remote", "%", Form::Change);
+    table.column("name", "", Alignment::Text);
+    table.column("size", "", Alignment::Change);
+    table.column("remote", "%", Alignment::Change);
     table.column(
         match (diff.before.remote.of, diff.after.remote.of) {
             (Unit::Accesses, Unit::Accesses) => "accesses",
@@ -159,10 +159,10 @@ fn changes(diff: &Diff, objects: &[ObjectDiff]) -> Layout {
             _ => "seen",
         },
         "",
-        Form::Change,
+        Alignment::Change,
     );
-    table.column("time", "", Form::Change);
-    table.column("moved", "pages", Form::Change);
+    table.column("time", "", Alignment::Change);
+    table.column("moved", "pages", Alignment::Change);
     for o in objects {
         let of = |text: &dyn Fn(&Side) -> Option<String>, missing: &str| {
             let one = |side: &Option<Side>| match side {

@@ -9,12 +9,12 @@ use homenode_model::Ps;
 use homenode_order::Trace;
 use homenode_schemes::scheme::{Layout, Scheme, Variant};
 use homenode_schemes::yardsticks::{Measures, time};
-use homenode_schemes::{self as schemes, AllMeasures, Cells, Plan};
+use homenode_schemes::{self as schemes, AllMeasures, SchemeCells, SchemeGrid};
 use homenode_sim::memory::Outcome;
 use homenode_table::{Cell, Column, Emphasis, Table};
 
 /// The table without rows: its columns.
-pub fn table(plan: &Plan) -> Table {
+pub fn table(plan: &SchemeGrid) -> Table {
     let mut columns = Vec::new();
     if plan.machines.len() > 1 {
         columns.push(Column::text("machine", "machine"));
@@ -42,7 +42,7 @@ const TODAY: [&str; 2] = ["first-touch", "SI"];
 
 /// Says for each machine which scheme is the fastest, and by how much it beats the program as it
 /// is.
-pub fn answer(table: &mut Table, plan: &Plan, cells: &Cells) {
+pub fn answer(table: &mut Table, plan: &SchemeGrid, cells: &SchemeCells) {
     for (m, machine) in plan.machines.iter().enumerate() {
         let ran = |s: usize| cells.get(&(m, s))?.as_ref().ok();
         let today = (0..plan.schemes.len()).find(|s| TODAY.contains(&plan.schemes[*s].name.as_str()));
@@ -76,7 +76,13 @@ fn remote(outcome: &Outcome) -> f64 {
 }
 
 /// Adds what is true of all rows.
-pub fn facts(table: &mut Table, plan: &Plan, recording: &Recording, trace: &Trace, outstanding: Option<u32>) {
+pub fn facts(
+    table: &mut Table,
+    plan: &SchemeGrid,
+    recording: &Recording,
+    trace: &Trace,
+    outstanding: Option<u32>,
+) {
     let names: Vec<String> =
         plan.machines.iter().zip(&plan.pages).map(|(m, p)| schemes::describe(m, *p, outstanding)).collect();
     table.fact("program", Cell::text(command(recording)));
@@ -99,7 +105,7 @@ fn command(recording: &Recording) -> String {
 }
 
 /// Adds a row a scheme, and a row a yardstick.
-pub fn add(table: &mut Table, plan: &Plan, cells: &Cells, measures: &AllMeasures) {
+pub fn add(table: &mut Table, plan: &SchemeGrid, cells: &SchemeCells, measures: &AllMeasures) {
     for m in 0..plan.machines.len() {
         let uma = plan.schemes.iter().position(|s| s.name == "UMA");
         let uma_time = uma.and_then(|s| cells.get(&(m, s))).and_then(|c| c.as_ref().ok()).map(|o| time(o));
@@ -128,7 +134,7 @@ pub fn add(table: &mut Table, plan: &Plan, cells: &Cells, measures: &AllMeasures
     }
 }
 
-fn with_machine(plan: &Plan, m: usize, mut values: Vec<Cell>) -> Vec<Cell> {
+fn with_machine(plan: &SchemeGrid, m: usize, mut values: Vec<Cell>) -> Vec<Cell> {
     if plan.machines.len() > 1 {
         values.insert(0, Cell::text(plan.machines[m].name.as_str()));
     }
@@ -211,7 +217,7 @@ fn row(name: &str, outcome: &Outcome, uma: Option<Ps>, group: Option<&Measures>)
 }
 
 /// Adds notes on schemes and yardsticks.
-pub fn explain(table: &mut Table, plan: &Plan, cells: &Cells, measures: &AllMeasures) {
+pub fn explain(table: &mut Table, plan: &SchemeGrid, cells: &SchemeCells, measures: &AllMeasures) {
     let named: Vec<String> = plan
         .schemes
         .iter()

@@ -5,7 +5,7 @@ pub mod markdown;
 pub mod table;
 
 use homenode_explain::Explanation;
-use homenode_explain::explanation::{Effect, EffectBasis, Finding, Fix, Place, Variable};
+use homenode_explain::explanation::{Effect, EffectBasis, Finding, FindingObject, Fix, Place};
 use homenode_explain::pattern::Pattern;
 use homenode_explain::remedy::FixKind;
 use homenode_explain::warning::WarningKind;
@@ -166,7 +166,7 @@ fn function_name(function: &str) -> &str {
 }
 
 /// Variables in a few words.
-pub fn names(variables: &[Variable]) -> String {
+pub fn names(variables: &[FindingObject]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for variable in variables {
         if !names.contains(&variable.name.as_str()) {

@@ -9,12 +9,12 @@ use crate::human::{elided, plain, width, wrapped};
 const GAP: usize = 2;
 /// Words are never elided to fewer columns.
 const LEAST: usize = 9;
-/// Words of [`Form::Whole`] are never elided to fewer columns.
+/// Words of [`Alignment::Whole`] are never elided to fewer columns.
 const LEAST_WHOLE: usize = 40;
 
 /// Where cells stand, and whether they wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum Alignment {
     /// Text: to the left, wraps.
     Text,
     /// The same, of words that keep their length. A word of over 40 columns, as the path of a file,
@@ -32,7 +32,7 @@ struct Column {
     title: String,
     /// Below the title: a unit or a basis.
     unit: String,
-    form: Form,
+    form: Alignment,
 }
 
 /// How a row stands out where escape sequences are welcome.
@@ -60,14 +60,14 @@ impl Style {
 
 /// A table.
 #[derive(Clone, Debug, Default)]
-pub struct Layout {
+pub struct TextTable {
     columns: Vec<Column>,
     rows: Vec<(Style, Vec<String>)>,
 }
 
-impl Layout {
+impl TextTable {
     /// Adds a column; `unit` stands below its title.
-    pub fn column(&mut self, title: &str, unit: &str, form: Form) {
+    pub fn column(&mut self, title: &str, unit: &str, form: Alignment) {
         self.columns.push(Column { title: title.into(), unit: unit.into(), form });
     }
 
@@ -156,8 +156,8 @@ impl Layout {
                     let gap = if i > 0 { GAP } else { 0 };
                     text += &" ".repeat(gap);
                     text += &match column.form {
-                        Form::Text | Form::Whole => format!("{cell}{room}"),
-                        Form::Number | Form::Change => format!("{room}{cell}"),
+                        Alignment::Text | Alignment::Whole => format!("{cell}{room}"),
+                        Alignment::Number | Alignment::Change => format!("{room}{cell}"),
                     };
                 }
                 let text = plain(text.trim_end());
@@ -201,15 +201,15 @@ impl Layout {
             let heading = words(&c.title).max(words(&c.unit));
             let natural = all(i, &whole).max(heading);
             widths.push(natural);
-            let wrap = if c.form == Form::Number { natural } else { all(i, &words).max(heading) };
+            let wrap = if c.form == Alignment::Number { natural } else { all(i, &words).max(heading) };
             least.push(wrap);
         }
         shrink(&mut widths, &least, most.saturating_sub(gaps));
         // Words that do not fit even so lose their middle, those of the widest column first.
         let shorter = |i: usize| match self.columns[i].form {
-            Form::Text => least[i].min(LEAST),
-            Form::Whole => least[i].min(LEAST_WHOLE),
-            Form::Number | Form::Change => least[i],
+            Alignment::Text => least[i].min(LEAST),
+            Alignment::Whole => least[i].min(LEAST_WHOLE),
+            Alignment::Number | Alignment::Change => least[i],
         };
         let elided: Vec<usize> = (0..widths.len()).map(shorter).collect();
         shrink(&mut widths, &elided, most.saturating_sub(gaps));
@@ -227,8 +227,8 @@ fn shrink(widths: &mut [usize], least: &[usize], most: usize) {
     }
 }
 
-fn lines(cell: &str, form: Form, width: usize) -> Vec<String> {
-    if form == Form::Number {
+fn lines(cell: &str, form: Alignment, width: usize) -> Vec<String> {
+    if form == Alignment::Number {
         return vec![cell.to_owned()];
     }
     cell.split('\n').flat_map(|line| wrapped(line, width)).map(|line| elided(&line, width)).collect()
@@ -238,12 +238,12 @@ fn lines(cell: &str, form: Form, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn table() -> Layout {
-        let mut t = Layout::default();
-        t.column("name", "", Form::Text);
-        t.column("accesses", "exact", Form::Number);
-        t.column("never", "", Form::Number);
-        t.column("first touch by", "", Form::Text);
+    fn table() -> TextTable {
+        let mut t = TextTable::default();
+        t.column("name", "", Alignment::Text);
+        t.column("accesses", "exact", Alignment::Number);
+        t.column("never", "", Alignment::Number);
+        t.column("first touch by", "", Alignment::Text);
         t.row(vec!["temperature_old".into(), "3 276 800".into(), String::new(), "node 0 heat.c:41".into()]);
         t.row(vec!["u".into(), "12".into()]);
         t
@@ -288,10 +288,10 @@ u                  12
 
     #[test]
     fn numbers_that_do_not_fit_side_by_side_stand_below() {
-        let mut t = Layout::default();
-        t.column("scheme", "", Form::Text);
+        let mut t = TextTable::default();
+        t.column("scheme", "", Alignment::Text);
         for title in ["first", "second", "third"] {
-            t.column(title, "s", Form::Number);
+            t.column(title, "s", Alignment::Number);
         }
         t.styled(Style::Best, vec!["next-touch".into(), "123.45".into(), "234.56".into(), "345.67".into()]);
         let shown = t.render(27, false);
@@ -312,10 +312,10 @@ next-touch  345.67
 
     #[test]
     fn a_part_has_the_rows_that_say_something_in_it() {
-        let mut t = Layout::default();
-        t.column("what", "", Form::Text);
+        let mut t = TextTable::default();
+        t.column("what", "", Alignment::Text);
         for title in ["first", "second"] {
-            t.column(title, "", Form::Number);
+            t.column(title, "", Alignment::Number);
         }
         t.row(vec!["both".into(), "1234567".into(), "2345678".into()]);
         t.row(vec!["first alone".into(), "3456789".into()]);
@@ -329,9 +329,9 @@ next-touch  345.67
     fn a_path_loses_its_middle_before_a_line_outgrows_the_terminal() {
         let name = "kernel-6.1.0-56-cloud-amd64-0123456789";
         let path = format!("/root/.cache/homenode/vmlinux/{name}/{name}");
-        let mut t = Layout::default();
-        t.column("what", "", Form::Whole);
-        t.column("found", "", Form::Whole);
+        let mut t = TextTable::default();
+        t.column("what", "", Alignment::Whole);
+        t.column("found", "", Alignment::Whole);
         t.row(vec!["lab: kernel".into(), path.clone()]);
         for most in [60, 80] {
             let shown = t.render(most, false);
@@ -339,17 +339,17 @@ next-touch  345.67
         }
         assert!(t.render(120, false).contains(&path));
         // A name of usual length is never cut.
-        let mut t = Layout::default();
-        t.column("name", "", Form::Whole);
+        let mut t = TextTable::default();
+        t.column("name", "", Alignment::Whole);
         t.row(vec![name.into()]);
         assert!(t.render(20, false).contains(name));
     }
 
     #[test]
     fn a_cell_may_have_several_lines() {
-        let mut t = Layout::default();
-        t.column("what", "", Form::Whole);
-        t.column("found", "", Form::Whole);
+        let mut t = TextTable::default();
+        t.column("what", "", Alignment::Whole);
+        t.column("found", "", Alignment::Whole);
         t.row(vec!["nodes".into(), "one node\nchange: take two".into()]);
         let expected = "\
 what   found

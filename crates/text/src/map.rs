@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use homenode_model::NodeId;
 use homenode_report::Map;
-use homenode_report::map::{Band, Cell, Column, MapObject, Source};
+use homenode_report::map::{Band, MapCell, MapColumn, MapObject, MapSource};
 
 use crate::answer::named;
 use crate::human::{bytes, count, elided, grouped, plain, plural, time, width, wrapped};
@@ -67,7 +67,7 @@ impl Signs<'_> {
     }
 
     /// A run of equal cells.
-    fn cells(&self, cell: &Cell, columns: usize) -> String {
+    fn cells(&self, cell: &MapCell, columns: usize) -> String {
         let Some(home) = cell.home else { return NOBODY.to_string().repeat(columns) };
         let sign = match (cell.is_mixed(), self.colours) {
             (true, _) => MIXED,
@@ -112,7 +112,7 @@ fn line(out: &mut String, label: &str, rest: &str) {
 }
 
 /// Marks where something begins, as far as there is room: `|0 ns    |12.0 ms`.
-fn marks(columns: &[Column], each: usize, mark: impl Fn(usize, &Column) -> Option<String>) -> String {
+fn marks(columns: &[MapColumn], each: usize, mark: impl Fn(usize, &MapColumn) -> Option<String>) -> String {
     let most = columns.len() * each;
     let mut text = String::new();
     for (i, column) in columns.iter().enumerate() {
@@ -128,11 +128,11 @@ fn marks(columns: &[Column], each: usize, mark: impl Fn(usize, &Column) -> Optio
 }
 
 fn axis(out: &mut String, map: &Map, each: usize) {
-    let begin = |c: &Column| time(Ns(round(c.begin_ns.0)));
+    let begin = |c: &MapColumn| time(Ns(round(c.begin_ns.0)));
     // Times that read alike are not repeated.
     let new = |i: usize, text: &String| i.checked_sub(1).is_none_or(|b| begin(&map.columns[b]) != *text);
     line(out, "time", &marks(&map.columns, each, |i, c| Some(begin(c)).filter(|text| new(i, text))));
-    let iteration = |i: usize, c: &Column| {
+    let iteration = |i: usize, c: &MapColumn| {
         let before = i.checked_sub(1).and_then(|b| map.columns[b].iteration);
         c.iteration.filter(|n| before != Some(*n)).map(|n| n.to_string())
     };
@@ -141,7 +141,7 @@ fn axis(out: &mut String, map: &Map, each: usize) {
         line(out, "iteration", &text);
     }
     if map.columns.iter().any(|c| !c.timed) {
-        let part = |c: &Column| if c.timed { "=" } else { "-" }.repeat(each);
+        let part = |c: &MapColumn| if c.timed { "=" } else { "-" }.repeat(each);
         line(out, "counted", &map.columns.iter().map(part).collect::<String>());
     }
 }
@@ -193,7 +193,7 @@ fn page(page: u64) -> String {
 }
 
 fn draw_band(band: &Band, signs: &Signs<'_>, each: usize) -> String {
-    let same = |a: &Cell, b: &Cell| (a.home, a.is_mixed()) == (b.home, b.is_mixed());
+    let same = |a: &MapCell, b: &MapCell| (a.home, a.is_mixed()) == (b.home, b.is_mixed());
     band.cells.chunk_by(same).map(|run| signs.cells(&run[0], run.len() * each)).collect()
 }
 
@@ -223,7 +223,7 @@ fn keys(map: &Map, signs: &Signs<'_>) -> Vec<Key> {
     let cells = || map.objects.iter().flat_map(|o| &o.bands).flat_map(|b| &b.cells);
     let others = [
         (keys.len() < map.homes.len(), OTHER, "another node"),
-        (cells().any(Cell::is_mixed), MIXED, "no node has 3/4 of the pages"),
+        (cells().any(MapCell::is_mixed), MIXED, "no node has 3/4 of the pages"),
         (cells().any(|c| c.home.is_none()), NOBODY, "no page lives"),
         (cells().any(|c| c.moved > 0), MOVED, "pages moved"),
         (cells().any(|c| c.ping_pongs > 0), BACK, "some of them back again"),
@@ -255,7 +255,7 @@ fn legend(map: &Map, signs: &Signs<'_>, each: usize, columns: usize) -> Vec<Stri
         (1, n) => format!("a column is up to {} intervals", grouped(n)),
         (each, _) => format!("{each} columns are an interval"),
     }];
-    if map.source == Source::Accesses {
+    if map.source == MapSource::Accesses {
         about.push("drawn from accesses: pages that nobody accessed are not known".into());
     }
     if map.objects_left_out > 0 {

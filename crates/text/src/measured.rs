@@ -4,7 +4,7 @@ mod matrices;
 
 pub use matrices::matrices;
 
-use homenode_measure::{Measurement, Subject, Verdict};
+use homenode_measure::{Credibility, Measurement, Subject};
 use homenode_table::{Cell, Column, Table};
 
 /// A row a cell: `--csv`, `--fail-if`.
@@ -30,13 +30,13 @@ pub fn table(m: &Measurement) -> Table {
     for c in &m.cells {
         let (kind, pair) = about(&c.subject);
         let (verdict, why) = match &c.verdict {
-            Verdict::Ok => ("ok", String::new()),
-            Verdict::Noisy => ("noisy", String::new()),
-            Verdict::Failed { why } => ("failed", why.clone()),
-            Verdict::Absent { why, remedy } => ("absent", format!("{why}; {remedy}")),
+            Credibility::Ok => ("ok", String::new()),
+            Credibility::Noisy => ("noisy", String::new()),
+            Credibility::Failed { why } => ("failed", why.clone()),
+            Credibility::Absent { why, remedy } => ("absent", format!("{why}; {remedy}")),
         };
         let float = |v: Option<f64>| v.map_or_else(|| Cell::missing("not measured"), |v| Cell::float(v, 3));
-        let node = |n: Option<homenode_measure::Node>| {
+        let node = |n: Option<homenode_measure::NodeNumber>| {
             n.map_or_else(|| Cell::missing("several"), |n| Cell::int(n.0))
         };
         let summary = c.summary.filter(|_| c.is_measured());
@@ -65,7 +65,9 @@ pub fn table(m: &Measurement) -> Table {
 }
 
 /// The kind's word, and the pair of nodes where there is one.
-fn about(subject: &Subject) -> (&'static str, Option<(homenode_measure::Node, homenode_measure::Node)>) {
+fn about(
+    subject: &Subject,
+) -> (&'static str, Option<(homenode_measure::NodeNumber, homenode_measure::NodeNumber)>) {
     match subject {
         Subject::Latency { pair, .. } => ("latency", Some((pair.cpu, pair.memory))),
         Subject::Bandwidth { pairs, share, .. } => {

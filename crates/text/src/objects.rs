@@ -3,22 +3,22 @@
 use homenode_report::objects::ObjectReport;
 use homenode_report::summary::Summary;
 use homenode_report::touch::FirstToucher;
-use homenode_report::{Amount, Report};
+use homenode_report::{Amount, RecordingReport};
 
 use crate::answer::{accesses_heading, homes, name, span, users};
 use crate::human::{bytes, count, glued, modelled, percent};
-use crate::layout::{Form, Layout};
+use crate::layout::{Alignment, TextTable};
 use homenode_table::{Cell, Column, Table};
 
 /// How objects are used and where they live.
-pub fn uses(summary: &Summary, objects: &[&ObjectReport]) -> Layout {
-    let mut table = Layout::default();
+pub fn uses(summary: &Summary, objects: &[&ObjectReport]) -> TextTable {
+    let mut table = TextTable::default();
     let (accesses, basis) = accesses_heading(summary);
-    table.column("name", "", Form::Text);
-    table.column("size", "", Form::Number);
-    table.column(accesses, basis, Form::Number);
-    table.column("remote", "%", Form::Number);
-    table.column("first touch by", "", Form::Text);
+    table.column("name", "", Alignment::Text);
+    table.column("size", "", Alignment::Number);
+    table.column(accesses, basis, Alignment::Number);
+    table.column("remote", "%", Alignment::Number);
+    table.column("first touch by", "", Alignment::Text);
     let lives = |o: &ObjectReport| match o.residency[..] {
         [] => users(&o.accessed_on),
         _ => homes(&o.residency),
@@ -27,8 +27,8 @@ pub fn uses(summary: &Summary, objects: &[&ObjectReport]) -> Layout {
         let shares = objects.iter().any(|o| of(o).contains(':'));
         if shares { "node:%" } else { "" }
     };
-    table.column("used by", form(&|o| users(&o.used_by)), Form::Text);
-    table.column("lives on", form(&lives), Form::Text);
+    table.column("used by", form(&|o| users(&o.used_by)), Alignment::Text);
+    table.column("lives on", form(&lives), Alignment::Text);
     for o in objects {
         table.row(vec![
             name(o),
@@ -74,14 +74,14 @@ fn place(t: &FirstToucher) -> String {
 }
 
 /// What objects are, where they are allocated, and which code touched them first.
-pub fn types(objects: &[&ObjectReport]) -> Layout {
-    let mut table = Layout::default();
-    table.column("name", "", Form::Text);
-    table.column("kind", "", Form::Text);
-    table.column("type", "", Form::Text);
-    table.column("allocated", "times", Form::Number);
-    table.column("id", "", Form::Text);
-    table.column("first touch in", "", Form::Text);
+pub fn types(objects: &[&ObjectReport]) -> TextTable {
+    let mut table = TextTable::default();
+    table.column("name", "", Alignment::Text);
+    table.column("kind", "", Alignment::Text);
+    table.column("type", "", Alignment::Text);
+    table.column("allocated", "times", Alignment::Number);
+    table.column("id", "", Alignment::Text);
+    table.column("first touch in", "", Alignment::Text);
     for o in objects {
         let function = o.first_touch.first().and_then(|t| t.function.clone());
         table.row(vec![
@@ -103,17 +103,17 @@ fn type_of(o: &ObjectReport) -> String {
 }
 
 /// What accesses cost, and what moved.
-pub fn times_and_moves(objects: &[&ObjectReport]) -> Layout {
-    let mut table = Layout::default();
-    table.column("name", "", Form::Text);
-    table.column("time", "", Form::Number);
-    table.column("avoidable", "", Form::Number);
-    table.column("moved", "pages", Form::Number);
-    table.column("back", "pages", Form::Number);
-    table.column("refused", "pages", Form::Number);
-    table.column("mostly", "nodes", Form::Text);
-    table.column("why", "", Form::Text);
-    table.column("when", "", Form::Text);
+pub fn times_and_moves(objects: &[&ObjectReport]) -> TextTable {
+    let mut table = TextTable::default();
+    table.column("name", "", Alignment::Text);
+    table.column("time", "", Alignment::Number);
+    table.column("avoidable", "", Alignment::Number);
+    table.column("moved", "pages", Alignment::Number);
+    table.column("back", "pages", Alignment::Number);
+    table.column("refused", "pages", Alignment::Number);
+    table.column("mostly", "nodes", Alignment::Text);
+    table.column("why", "", Alignment::Text);
+    table.column("when", "", Alignment::Text);
     for o in objects {
         let moves = o.moves.as_ref();
         let positive = |n: Option<u64>| n.filter(|n| *n > 0).map(count).unwrap_or_default();
@@ -135,7 +135,7 @@ pub fn times_and_moves(objects: &[&ObjectReport]) -> Layout {
 }
 
 /// The objects for `--csv` and `--fail-if`.
-pub fn table(report: &Report, top: usize) -> Table {
+pub fn table(report: &RecordingReport, top: usize) -> Table {
     let columns = vec![
         Column::text("object", "object"),
         Column::text("id", "id"),
@@ -162,7 +162,8 @@ pub fn table(report: &Report, top: usize) -> Table {
             Some(time) => Cell::float(time.secs() * 1e3, 3),
             None => Cell::missing("the recording has no counts or no latencies"),
         };
-        let moves = |of: fn(&homenode_report::moves::Moves) -> u64| Cell::int(o.moves.as_ref().map_or(0, of));
+        let moves =
+            |of: fn(&homenode_report::moves::MoveSummary) -> u64| Cell::int(o.moves.as_ref().map_or(0, of));
         let list = |parts: Vec<(u16, u64)>| {
             Cell::text(parts.iter().map(|(node, n)| format!("{node}:{n}")).collect::<Vec<_>>().join(" "))
         };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use homenode_report::Report;
+use homenode_report::RecordingReport;
 use homenode_report::objects::ObjectReport;
 
 use crate::human::{plain, wrapped};
@@ -13,7 +13,7 @@ const ANSWER: usize = 3;
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct PageDetail {
     /// Columns of the output.
     pub width: usize,
     /// Headings are bold.
@@ -25,8 +25,8 @@ pub struct Shown {
 }
 
 /// The recording in words.
-pub fn page(report: &Report, how: Shown) -> String {
-    let Shown { width, bold, top, verbose } = how;
+pub fn page(report: &RecordingReport, how: PageDetail) -> String {
+    let PageDetail { width, bold, top, verbose } = how;
     let used: Vec<&ObjectReport> = report.objects.iter().filter(|o| o.is_used()).collect();
     let shown = &used[..used.len().min(top)];
     let mut out = answer::partial(&report.summary);

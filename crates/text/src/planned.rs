@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use homenode_model::Bytes;
 use homenode_plan::choose::{Chosen, NextMachine};
-use homenode_plan::file::{Object, Plan};
+use homenode_plan::file::{PlanFile, PlanObject};
 use homenode_plan::make;
 use homenode_schemes as schemes;
 use homenode_schemes::regroup::Schedule;
@@ -44,7 +44,7 @@ pub fn table(chosen: &Chosen, target: &NextMachine, top: usize, schedules: bool)
 }
 
 /// Which schedule and which distribution of the largest object go together.
-fn pair(schedule: Option<Schedule>, objects: &[Object]) -> String {
+fn pair(schedule: Option<Schedule>, objects: &[PlanObject]) -> String {
     let how = match schedule {
         None => "the program's own schedule".to_owned(),
         Some(s) => format!("{} schedule", s.as_str()),
@@ -92,9 +92,9 @@ pub fn columns() -> Table {
     Table::new("planned", 1, columns)
 }
 
-fn rows(plan: &Plan, top: usize) -> Table {
+fn rows(plan: &PlanFile, top: usize) -> Table {
     let mut table = columns();
-    let mut largest: Vec<&Object> = plan.objects.iter().collect();
+    let mut largest: Vec<&PlanObject> = plan.objects.iter().collect();
     largest.sort_by_key(|o| (Reverse(o.bytes), o.order));
     for object in largest.iter().take(top) {
         let by_node = |n: &u16| -> u64 { object.homes.iter().filter(|h| h.2 == *n).map(|h| h.1).sum() };

@@ -5,7 +5,7 @@ use homenode_table::{Align, Cell, Emphasis, Table};
 
 use crate::explained::markdown::escaped;
 use crate::human::{GLUE, fixed, glued, grouped, wrapped};
-use crate::layout::{Form, Layout, Style};
+use crate::layout::{Alignment, Style, TextTable};
 
 /// What stands for a value that is not there.
 const MISSING: &str = "–";
@@ -14,7 +14,7 @@ const PROSE: usize = 100;
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct TableDetail {
     /// Headings are bold and rows have colours, by escape sequences.
     pub colour: bool,
     /// Columns of the output; none where rows may have any length.
@@ -24,7 +24,7 @@ pub struct Shown {
 }
 
 /// The table in words: warnings, answer, facts, rows, notes. A column without a value is left out.
-pub fn render(table: &Table, how: Shown) -> String {
+pub fn render(table: &Table, how: TableDetail) -> String {
     let prose = how.width.unwrap_or(PROSE);
     let most = if table.has_sentences() { prose } else { how.width.unwrap_or(usize::MAX) };
     let mut out = String::new();
@@ -104,12 +104,12 @@ pub fn markdown(table: &Table) -> String {
     out
 }
 
-fn layout(table: &Table) -> Layout {
-    let mut layout = Layout::default();
+fn layout(table: &Table) -> TextTable {
+    let mut layout = TextTable::default();
     let kept: Vec<usize> = (0..table.width()).filter(|i| has_values(table, *i)).collect();
     let below = |i: &usize| table.columns()[*i].below;
     for column in kept.iter().filter(|i| !below(i)).map(|i| &table.columns()[*i]) {
-        let form = if column.align == Align::Left { Form::Whole } else { Form::Number };
+        let form = if column.align == Align::Left { Alignment::Whole } else { Alignment::Number };
         // A sign does not stand alone.
         let title = clean(&column.title).replace("× ", &format!("×{GLUE}"));
         layout.column(&title, column.unit.unwrap_or(""), form);
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    const PIPE: Shown = Shown { colour: false, width: None, legend: false };
+    const PIPE: TableDetail = TableDetail { colour: false, width: None, legend: false };
 
     const PLAIN: &str = "\
 program nas-cg W · threads 16
@@ -246,7 +246,7 @@ times are modelled
 
     #[test]
     fn only_colour_adds_escape_sequences() {
-        let shown = render(&example(), Shown { colour: true, ..PIPE });
+        let shown = render(&example(), TableDetail { colour: true, ..PIPE });
         let best = shown.lines().find(|l| l.contains("next-touch")).unwrap();
         assert!(best.contains("\u{1b}["), "{best:?}");
         assert!(!PLAIN.contains('\u{1b}'));
@@ -255,7 +255,7 @@ times are modelled
     #[test]
     fn no_line_is_longer_than_the_terminal_and_no_word_is_broken() {
         for width in [24, 34, 40] {
-            let shown = render(&example(), Shown { width: Some(width), ..PIPE });
+            let shown = render(&example(), TableDetail { width: Some(width), ..PIPE });
             assert!(shown.lines().all(|l| l.chars().count() <= width), "\n{shown}");
             for word in ["next-touch", "18 743", "12.35", "26.2"] {
                 assert!(shown.contains(word), "{word}\n{shown}");
@@ -281,7 +281,7 @@ times are modelled
             !shown.contains("never") && !shown.contains("nobody") && !shown.contains("how many"),
             "{shown}"
         );
-        assert!(render(&table, Shown { legend: true, ..PIPE }).ends_with("\nn: how many\n"));
+        assert!(render(&table, TableDetail { legend: true, ..PIPE }).ends_with("\nn: how many\n"));
         assert!(table.to_json().contains("how many") && table.to_json().contains("nobody measured it"));
     }
 

@@ -12,7 +12,7 @@ use ratatui_core::terminal::Terminal;
 use crate::glance::{Glance, State};
 use crate::lines::{self, Choice, Look};
 use crate::screen::{Key, Screen};
-use crate::watch::Shown;
+use crate::watch::SharedPicture;
 
 /// How often the end is looked for while nobody can press a key.
 const LOOK: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ pub enum End {
 }
 
 /// In which form.
-pub enum Form<'a> {
+pub enum DisplayForm<'a> {
     /// On the terminal's other screen.
     Screen(Screen),
     /// A table each time.
@@ -52,7 +52,7 @@ pub enum Form<'a> {
 /// What is shown, how often, how many times.
 pub struct Display<'a> {
     /// What.
-    pub shown: &'a Shown,
+    pub shown: &'a SharedPicture,
     /// How often.
     pub every: Duration,
     /// How many times; `None`: until something ends.
@@ -119,11 +119,11 @@ impl Display<'_> {
     ///
     /// # Errors
     /// The terminal is gone, or what is printed cannot be written.
-    pub fn show(&self, form: Form<'_>) -> Result<End> {
+    pub fn show(&self, form: DisplayForm<'_>) -> Result<End> {
         match form {
-            Form::Screen(screen) => self.on_screen(screen),
-            Form::Plain { to, columns } => self.printed(to, &|glance| lines::text(glance, columns)),
-            Form::Json(to) => self.printed(to, &|glance| format!("{}\n", glance.json())),
+            DisplayForm::Screen(screen) => self.on_screen(screen),
+            DisplayForm::Plain { to, columns } => self.printed(to, &|glance| lines::text(glance, columns)),
+            DisplayForm::Json(to) => self.printed(to, &|glance| format!("{}\n", glance.json())),
         }
     }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use homenode_dataset::foreign::clean;
-use homenode_dataset::tables::{Access, Cause, Interval, Migration, MoveOutcome, Node, Object};
+use homenode_dataset::tables::{Access, Interval, Migration, MigrationCause, MigrationOutcome, Node, Object};
 use homenode_dataset::{Basis, Dataset};
 use homenode_model::{Bytes, NodeId, Ns, ObjectId};
 use homenode_report::objects::{NodeAmount, NodePages, ObjectReport};
-use homenode_report::{Amount, Report, Share, Unit};
+use homenode_report::{Amount, RecordingReport, Share, Unit};
 use homenode_text::answer;
 use homenode_text::objects::touched_by;
-use homenode_view::live::{Pulse, Traffic};
+use homenode_view::live::{NodeSightings, Pulse};
 use serde_json::{Value, json};
 
 /// The name and version of a line of JSON.
@@ -124,9 +124,9 @@ pub struct MoveLine {
     /// New home.
     pub to: NodeId,
     /// Why.
-    pub cause: Cause,
+    pub cause: MigrationCause,
     /// What came of it.
-    pub outcome: MoveOutcome,
+    pub outcome: MigrationOutcome,
 }
 
 /// What is shown at one moment.
@@ -173,7 +173,7 @@ impl From<&ObjectReport> for ObjectLine {
 }
 
 /// The sums since the start, from the tables of a recording with an end.
-fn sums(set: &Dataset, report: &Report) -> Pulse {
+fn sums(set: &Dataset, report: &RecordingReport) -> Pulse {
     let mut all = Pulse { intervals: set.rows::<Interval>().count() as u64, ..Pulse::default() };
     all.time_ns = report.summary.ended.as_ref().map_or(0, |ended| ended.elapsed_ns);
     all.iterations = report.summary.iterations.as_ref().map_or(0, |i| i.count);
@@ -197,7 +197,7 @@ fn sums(set: &Dataset, report: &Report) -> Pulse {
 impl Glance {
     /// Takes over what the tables tell. After the program's end, these are the sums, too.
     pub fn read(&mut self, set: &Dataset) {
-        let report = Report::of(set);
+        let report = RecordingReport::of(set);
         if self.state == State::Ended {
             self.pulse = Some(sums(set, &report));
         }
@@ -227,7 +227,7 @@ impl Glance {
     }
 
     /// Takes over who was seen at whose memory.
-    pub fn see(&mut self, traffic: &Traffic) {
+    pub fn see(&mut self, traffic: &NodeSightings) {
         for (&(node, home), &n) in traffic {
             let at = self.nodes.iter().position(|known| known.node == node).unwrap_or_else(|| {
                 self.nodes.push(NodeLine { node, ..NodeLine::default() });

@@ -24,6 +24,6 @@ pub mod process;
 pub mod screen;
 pub mod watch;
 
-pub use display::{Display, End, Form};
+pub use display::{Display, DisplayForm, End};
 pub use glance::{Glance, State};
-pub use watch::{Shown, Watch};
+pub use watch::{SharedPicture, Watch};

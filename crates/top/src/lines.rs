@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use homenode_report::{Amount, Unit};
 use homenode_text::answer::{homes, users};
 use homenode_text::human::{bytes, count, elided, glued, percent, plain, plural, time, width, wrapped};
-use homenode_text::layout::{Form, Layout};
+use homenode_text::layout::{Alignment, TextTable};
 
 use crate::glance::{Glance, ObjectLine, State};
 
@@ -36,14 +36,14 @@ pub enum Look {
 
 /// A line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct DisplayLine {
     /// Its text.
     pub text: String,
     /// How it stands out.
     pub look: Look,
 }
 
-impl Line {
+impl DisplayLine {
     fn new(text: impl Into<String>, look: Look) -> Self {
         Self { text: text.into(), look }
     }
@@ -51,7 +51,7 @@ impl Line {
 
 /// What objects are ordered by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum SortOrder {
     /// Remote accesses, most first.
     #[default]
     Remote,
@@ -61,7 +61,7 @@ pub enum Order {
     Size,
 }
 
-impl Order {
+impl SortOrder {
     /// The next one.
     pub const fn next(self) -> Self {
         match self {
@@ -96,7 +96,7 @@ impl Order {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// What objects are ordered by.
-    pub order: Order,
+    pub order: SortOrder,
     /// Objects above the first line.
     pub first: usize,
     /// The keys are shown.
@@ -179,43 +179,47 @@ fn joined(parts: &[String]) -> String {
 }
 
 /// The first lines: what runs, what came of it, what happens now.
-pub fn head(glance: &Glance, columns: usize) -> Vec<Line> {
+pub fn head(glance: &Glance, columns: usize) -> Vec<DisplayLine> {
     let name = if glance.command.is_empty() { "homenode top" } else { &glance.command };
     let state = glance.state.words();
     let room = columns.saturating_sub(width(state) + 2);
     let name = elided(name, room);
     let gap = " ".repeat(columns.saturating_sub(width(&name) + width(state)));
     let title = if room < 8 { elided(state, columns) } else { format!("{name}{gap}{state}") };
-    let mut lines = vec![Line::new(title, Look::Title)];
+    let mut lines = vec![DisplayLine::new(title, Look::Title)];
     for text in [sums(glance), now(glance)].into_iter().flatten() {
         // A fact that is longer than a line breaks where it can.
         let fits = text.split(' ').all(|part| width(part) <= columns);
         let text = if fits { text } else { plain(&text) };
-        lines.extend(wrapped(&text, columns).iter().map(|l| Line::new(plain(l), Look::Plain)));
+        lines.extend(wrapped(&text, columns).iter().map(|l| DisplayLine::new(plain(l), Look::Plain)));
     }
     lines
 }
 
-fn table(layout: &Layout, columns: usize) -> Vec<Line> {
+fn table(layout: &TextTable, columns: usize) -> Vec<DisplayLine> {
     let text = layout.render(columns, false);
     let rule = text.lines().position(|l| l.starts_with('─')).unwrap_or(0);
     let look = |at: usize| if at < rule { Look::Heading } else { Look::Plain };
-    text.lines().enumerate().filter(|(at, _)| *at != rule).map(|(at, l)| Line::new(l, look(at))).collect()
+    text.lines()
+        .enumerate()
+        .filter(|(at, _)| *at != rule)
+        .map(|(at, l)| DisplayLine::new(l, look(at)))
+        .collect()
 }
 
 /// The nodes.
-pub fn nodes(glance: &Glance, columns: usize) -> Vec<Line> {
+pub fn nodes(glance: &Glance, columns: usize) -> Vec<DisplayLine> {
     if glance.nodes.is_empty() {
         return Vec::new();
     }
-    let mut layout = Layout::default();
+    let mut layout = TextTable::default();
     let pretended = if glance.pretended { "pretended" } else { "" };
-    layout.column("node", pretended, Form::Number);
+    layout.column("node", pretended, Alignment::Number);
     for title in ["CPUs", "threads", "pages"] {
-        layout.column(title, "", Form::Number);
+        layout.column(title, "", Alignment::Number);
     }
-    layout.column("sightings", "", Form::Number);
-    layout.column("remote", "%", Form::Number);
+    layout.column("sightings", "", Alignment::Number);
+    layout.column("remote", "%", Alignment::Number);
     let number = |n: Option<u64>| n.map(|n| glued(&count(n))).unwrap_or_default();
     for n in glance.nodes.iter().take(NODES) {
         layout.row(vec![
@@ -229,7 +233,7 @@ pub fn nodes(glance: &Glance, columns: usize) -> Vec<Line> {
     }
     let mut lines = table(&layout, columns);
     if glance.nodes.len() > NODES {
-        lines.push(Line::new(format!("and {} more nodes", glance.nodes.len() - NODES), Look::Faint));
+        lines.push(DisplayLine::new(format!("and {} more nodes", glance.nodes.len() - NODES), Look::Faint));
     }
     lines
 }
@@ -244,22 +248,22 @@ fn amount(amount: &Amount, glance: &Glance) -> String {
 }
 
 /// Objects from `choice.first` on, in `rows` lines with their headings.
-pub fn objects(glance: &Glance, columns: usize, rows: usize, choice: &Choice) -> Vec<Line> {
+pub fn objects(glance: &Glance, columns: usize, rows: usize, choice: &Choice) -> Vec<DisplayLine> {
     let all = choice.order.sorted(&glance.objects);
     if all.is_empty() {
-        return vec![Line::new("no objects yet", Look::Faint)];
+        return vec![DisplayLine::new("no objects yet", Look::Faint)];
     }
     let unit = glance.unit.map_or("accesses", Unit::as_str);
-    let mut layout = Layout::default();
-    layout.column("name", "", Form::Text);
-    layout.column("size", "", Form::Number);
-    layout.column(unit, glance.basis.map_or("", |b| b.word().as_str()), Form::Number);
-    layout.column("remote", "%", Form::Number);
-    layout.column("moved", "pages", Form::Number);
-    layout.column(&glued("used by"), "", Form::Text);
-    layout.column(&glued("lives on"), "", Form::Text);
+    let mut layout = TextTable::default();
+    layout.column("name", "", Alignment::Text);
+    layout.column("size", "", Alignment::Number);
+    layout.column(unit, glance.basis.map_or("", |b| b.word().as_str()), Alignment::Number);
+    layout.column("remote", "%", Alignment::Number);
+    layout.column("moved", "pages", Alignment::Number);
+    layout.column(&glued("used by"), "", Alignment::Text);
+    layout.column(&glued("lives on"), "", Alignment::Text);
     if columns >= WIDE {
-        layout.column(&glued("first touch by"), "", Form::Text);
+        layout.column(&glued("first touch by"), "", Alignment::Text);
     }
     for o in all.iter().skip(choice.first.min(all.len() - 1)).take(rows) {
         let cells = [
@@ -281,18 +285,18 @@ pub fn objects(glance: &Glance, columns: usize, rows: usize, choice: &Choice) ->
 }
 
 /// The latest moves, in at most `rows` lines with their headings.
-pub fn moves(glance: &Glance, columns: usize, rows: usize) -> Vec<Line> {
+pub fn moves(glance: &Glance, columns: usize, rows: usize) -> Vec<DisplayLine> {
     if glance.moves.is_empty() || rows < 3 {
         return Vec::new();
     }
-    let mut layout = Layout::default();
-    layout.column(&glued("moved at"), "", Form::Number);
-    layout.column("object", "", Form::Text);
-    layout.column("page", "", Form::Number);
-    layout.column("pages", "", Form::Number);
-    layout.column("nodes", "", Form::Number);
-    layout.column("why", "", Form::Text);
-    layout.column("outcome", "", Form::Text);
+    let mut layout = TextTable::default();
+    layout.column(&glued("moved at"), "", Alignment::Number);
+    layout.column("object", "", Alignment::Text);
+    layout.column("page", "", Alignment::Number);
+    layout.column("pages", "", Alignment::Number);
+    layout.column("nodes", "", Alignment::Number);
+    layout.column("why", "", Alignment::Text);
+    layout.column("outcome", "", Alignment::Text);
     for m in glance.moves.iter().take(rows) {
         let cells = [
             time(m.time),
@@ -310,9 +314,9 @@ pub fn moves(glance: &Glance, columns: usize, rows: usize) -> Vec<Line> {
     lines
 }
 
-fn notes(glance: &Glance, columns: usize) -> Vec<Line> {
+fn notes(glance: &Glance, columns: usize) -> Vec<DisplayLine> {
     let all = glance.notes.iter().take(NOTES).flat_map(|n| wrapped(n, columns));
-    all.map(|text| Line::new(text, Look::Faint)).collect()
+    all.map(|text| DisplayLine::new(text, Look::Faint)).collect()
 }
 
 /// Everything as one text: a table a second where there is no terminal.
@@ -324,45 +328,48 @@ pub fn text(glance: &Glance, columns: usize) -> String {
         moves(glance, columns, MOVES + 1),
         notes(glance, columns),
     ];
-    let part =
-        |lines: Vec<Line>| lines.iter().map(|l| format!("{}\n", l.text.trim_end())).collect::<String>();
+    let part = |lines: Vec<DisplayLine>| {
+        lines.iter().map(|l| format!("{}\n", l.text.trim_end())).collect::<String>()
+    };
     let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).map(part).collect();
     parts.join("\n") + "\n"
 }
 
 /// Everything that fits on a screen.
-pub fn screen(glance: &Glance, columns: usize, rows: usize, choice: &Choice) -> Vec<Line> {
+pub fn screen(glance: &Glance, columns: usize, rows: usize, choice: &Choice) -> Vec<DisplayLine> {
     let foot = foot(glance, columns, choice);
     let mut lines = head(glance, columns);
     let room = rows.saturating_sub(foot.len());
-    lines.push(Line::default());
+    lines.push(DisplayLine::default());
     if choice.help {
-        lines.extend(KEYS.iter().flat_map(|k| wrapped_key(k, columns)).map(|k| Line::new(k, Look::Plain)));
+        lines.extend(
+            KEYS.iter().flat_map(|k| wrapped_key(k, columns)).map(|k| DisplayLine::new(k, Look::Plain)),
+        );
     } else {
-        let left = |lines: &[Line]| room.saturating_sub(lines.len());
+        let left = |lines: &[DisplayLine]| room.saturating_sub(lines.len());
         let mut nodes = nodes(glance, columns);
         // Objects matter more than the last of many nodes.
         nodes.truncate((left(&lines) / 3).max(4));
         if !nodes.is_empty() {
             lines.extend(nodes);
-            lines.push(Line::default());
+            lines.push(DisplayLine::default());
         }
         let mut below = moves(glance, columns, (left(&lines) / 3).min(MOVES + 1));
         let notes = notes(glance, columns);
         if left(&lines) > below.len() + notes.len() + 8 {
-            below.extend((!below.is_empty() && !notes.is_empty()).then(Line::default));
+            below.extend((!below.is_empty() && !notes.is_empty()).then(DisplayLine::default));
             below.extend(notes);
         }
         let above = left(&lines).saturating_sub(below.len() + usize::from(!below.is_empty()));
         let mut objects = objects(glance, columns, above, choice);
-        objects.resize(above, Line::default());
+        objects.resize(above, DisplayLine::default());
         lines.extend(objects);
         if !below.is_empty() {
-            lines.push(Line::default());
+            lines.push(DisplayLine::default());
             lines.extend(below);
         }
     }
-    lines.resize(room, Line::default());
+    lines.resize(room, DisplayLine::default());
     lines.extend(foot);
     lines.truncate(rows);
     lines
@@ -380,10 +387,10 @@ fn wrapped_key(key: &str, columns: usize) -> Vec<String> {
 }
 
 /// The last lines: what the program printed last, and the keys.
-fn foot(glance: &Glance, columns: usize, choice: &Choice) -> Vec<Line> {
+fn foot(glance: &Glance, columns: usize, choice: &Choice) -> Vec<DisplayLine> {
     let mut lines = Vec::new();
     if !choice.output.is_empty() {
-        lines.push(Line::new(elided(&format!("program: {}", choice.output), columns), Look::Plain));
+        lines.push(DisplayLine::new(elided(&format!("program: {}", choice.output), columns), Look::Plain));
     }
     let last = glance.objects.len().saturating_sub(1);
     let first = choice.first.min(last);
@@ -391,6 +398,6 @@ fn foot(glance: &Glance, columns: usize, choice: &Choice) -> Vec<Line> {
     let paused = if choice.paused { " · paused" } else { "" };
     let ended = if matches!(glance.state, State::Ended | State::Gone) { " · this is all of it" } else { "" };
     let text = format!("q quit · ? keys · o order: {}{scrolled}{paused}{ended}", choice.order.word());
-    lines.push(Line::new(elided(&text, columns), Look::Faint));
+    lines.push(DisplayLine::new(elided(&text, columns), Look::Faint));
     lines
 }

@@ -22,7 +22,7 @@ use homenode_wire::settings::{self, Settings};
 
 use crate::alive::{PROC, fields, lives};
 use crate::glance::{Glance, NodeLine, OBJECTS, ObjectLine, State};
-use crate::watch::{Shown, Watch};
+use crate::watch::{SharedPicture, Watch};
 
 /// Where the kernel lists nodes.
 const NODES: &str = "/sys/devices/system/node";
@@ -38,11 +38,11 @@ const SOONEST: Duration = Duration::from_secs(1);
 
 /// Where a process's numbers come from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum NumberSource {
     /// The recording that it writes.
     Recording(Watch),
     /// The kernel, and why there is no recording.
-    Kernel(Kernel),
+    Kernel(ProcessCounters),
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -107,7 +107,7 @@ fn command(pid: u32) -> String {
 ///
 /// # Errors
 /// There is no such process, or its environment may not be read.
-pub fn source(pid: u32) -> Result<Source> {
+pub fn source(pid: u32) -> Result<NumberSource> {
     if !lives(pid) {
         return Err(Error::usage(format!("there is no process {pid}"))
             .tried(format!("look for {PROC}/{pid}"))
@@ -120,7 +120,7 @@ pub fn source(pid: u32) -> Result<Source> {
     })?;
     let recorded = |recording: PathBuf, process: u32| {
         let command = command(process);
-        Source::Recording(Watch { recording, command, notes: Vec::new(), process: Some(process) })
+        NumberSource::Recording(Watch { recording, command, notes: Vec::new(), process: Some(process) })
     };
     let mut under = match run_of(&environment) {
         Run::Recorded(recording) => return Ok(recorded(recording, pid)),
@@ -139,12 +139,12 @@ pub fn source(pid: u32) -> Result<Source> {
         true => "it runs under homenode without a recording",
         false => "it does not run under homenode",
     };
-    Ok(Source::Kernel(Kernel { process: pid, why, nodes: NODES.into() }))
+    Ok(NumberSource::Kernel(ProcessCounters { process: pid, why, nodes: NODES.into() }))
 }
 
 /// What the kernel tells of a process.
 #[derive(Clone, Debug)]
-pub struct Kernel {
+pub struct ProcessCounters {
     process: u32,
     why: &'static str,
     nodes: PathBuf,
@@ -191,12 +191,12 @@ fn numbers(list: &str) -> Vec<u32> {
     list.trim().split(',').filter_map(range).flatten().take(1 << 16).collect()
 }
 
-impl Kernel {
+impl ProcessCounters {
     /// Keeps `shown` up to date until the process is gone, or `stop` says so.
     ///
     /// # Errors
     /// The list of mappings may not be read.
-    pub fn run(&self, shown: &Shown, stop: &dyn Fn() -> bool) -> Result<()> {
+    pub fn run(&self, shown: &SharedPicture, stop: &dyn Fn() -> bool) -> Result<()> {
         let mut next = Instant::now();
         loop {
             if Instant::now() >= next {
@@ -356,7 +356,7 @@ garbage N0=x kernelpagesize_kB=4
 
     #[test]
     fn this_process_has_threads_and_memory() {
-        let Source::Kernel(kernel) = source(std::process::id()).unwrap() else {
+        let NumberSource::Kernel(kernel) = source(std::process::id()).unwrap() else {
             panic!("it records nothing")
         };
         if !Path::new("/proc/self/numa_maps").exists() {

@@ -26,9 +26,9 @@ const FINISHING: Duration = Duration::from_secs(5);
 
 /// What is shown, shared between whoever reads and whoever draws.
 #[derive(Clone, Debug, Default)]
-pub struct Shown(Arc<Mutex<Arc<Glance>>>);
+pub struct SharedPicture(Arc<Mutex<Arc<Glance>>>);
 
-impl Shown {
+impl SharedPicture {
     /// The latest.
     pub fn get(&self) -> Arc<Glance> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -86,7 +86,7 @@ pub struct Watch {
 impl Watch {
     /// Keeps `shown` up to date until the recording has its end, its program is gone, or `stop`
     /// says so.
-    pub fn run(&self, shown: &Shown, stop: &dyn Fn() -> bool) {
+    pub fn run(&self, shown: &SharedPicture, stop: &dyn Fn() -> bool) {
         let mut tail = Tail::default();
         let mut lately = Lately::default();
         let (command, notes) = (self.command.clone(), self.notes.clone());

@@ -10,7 +10,7 @@ const MOST: u64 = 1 << 30;
 
 /// The first touch of a unit of 4 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct First {
+pub struct UnitFirstTouch {
     /// Who.
     pub thread: ThreadId,
     /// The thread's clock.
@@ -19,23 +19,23 @@ pub struct First {
     pub pc: u64,
 }
 
-const NOBODY: First = First { thread: ThreadId(u32::MAX), tick: Ticks::ZERO, pc: 0 };
+const NOBODY: UnitFirstTouch = UnitFirstTouch { thread: ThreadId(u32::MAX), tick: Ticks::ZERO, pc: 0 };
 
 /// First touches by unit: 24 bytes each.
 #[derive(Clone, Debug)]
-pub struct Firsts {
-    rows: Rows<First>,
+pub struct UnitFirstTouches {
+    rows: Rows<UnitFirstTouch>,
 }
 
-impl Default for Firsts {
+impl Default for UnitFirstTouches {
     fn default() -> Self {
         Self { rows: Rows::new(1, NOBODY) }
     }
 }
 
-impl Firsts {
+impl UnitFirstTouches {
     /// The first touch of the unit at a canonical address.
-    pub fn at(&self, address: u64) -> Option<First> {
+    pub fn at(&self, address: u64) -> Option<UnitFirstTouch> {
         let first = self.rows.row((address / UNIT) as usize)?[0];
         (first != NOBODY).then_some(first)
     }
@@ -47,7 +47,7 @@ impl Firsts {
         if unit < MOST {
             let first = &mut self.rows.row_mut(unit as usize)[0];
             if *first == NOBODY {
-                *first = First { thread: ThreadId(thread as u32), tick, pc };
+                *first = UnitFirstTouch { thread: ThreadId(thread as u32), tick, pc };
             }
         }
     }
@@ -59,11 +59,11 @@ mod tests {
 
     #[test]
     fn the_first_stays_the_first() {
-        let mut all = Firsts::default();
+        let mut all = UnitFirstTouches::default();
         all.note(LineNo(64 + 3), 2, Ticks(5), 77);
         all.note(LineNo(64), 1, Ticks(1), 78);
         all.note(LineNo(u64::MAX >> 6), 1, Ticks(1), 78);
-        assert_eq!(all.at(4096), Some(First { thread: ThreadId(2), tick: Ticks(5), pc: 77 }));
+        assert_eq!(all.at(4096), Some(UnitFirstTouch { thread: ThreadId(2), tick: Ticks(5), pc: 77 }));
         assert_eq!(all.at(8191), all.at(4096));
         assert_eq!((all.at(0), all.at(8192), all.at(u64::MAX)), (None, None, None));
     }

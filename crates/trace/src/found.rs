@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use homenode_log::file::{LogReader, MARKS};
-use homenode_log::{LogError, Mark, Record, What};
+use homenode_log::{LogError, Mark, Record, RecordKind};
 use homenode_model::Ns;
 use homenode_rounds::{Begins, Hindsight};
 
@@ -20,14 +20,14 @@ const HEAD: usize = 4;
 
 /// How the iterations of a recording are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IterationSource {
+pub enum IterationOrigin {
     /// The program called `hn_iteration`.
     Told,
     /// They were found in the sequence of regions.
     Found,
 }
 
-impl IterationSource {
+impl IterationOrigin {
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -131,8 +131,8 @@ impl Sequence {
             // What is damaged from here on is told by whoever reads the accesses.
             let Ok(Some(record)) = log.next_record() else { return self };
             match record.what {
-                What::Access { pc, .. } => self.access(pc),
-                What::Mark(mark) => self.mark(record.tick.0, mark),
+                RecordKind::Access { pc, .. } => self.access(pc),
+                RecordKind::Mark(mark) => self.mark(record.tick.0, mark),
             }
         }
     }

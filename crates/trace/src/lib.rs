@@ -22,5 +22,5 @@ pub mod space;
 pub mod step;
 pub mod turns;
 
-pub use order::{Bypass, Order, Sink, Source};
-pub use recording::{Known, OpenError, Trace, open};
+pub use order::{BypassRecord, Order, RecordSource, StepSink};
+pub use recording::{OpenError, ProgramFacts, Trace, open};

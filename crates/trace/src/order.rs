@@ -24,19 +24,19 @@ mod marks;
 use std::collections::HashMap;
 
 use homenode_log::decode::Access;
-use homenode_log::{LogError, Mark as LogMark, Record, What, Wrong};
+use homenode_log::{LogError, Mark as LogMark, Record, RecordKind, Wrong};
 use homenode_model::{LineNo, ThreadId, Ticks};
 use homenode_rounds::Begins;
 
-use crate::firsts::Firsts;
-use crate::found::{IterationSource, Pending};
+use crate::firsts::UnitFirstTouches;
+use crate::found::{IterationOrigin, Pending};
 use crate::recording::Trace;
-use crate::space::{Places, Space};
+use crate::space::{AddressSpace, SegmentCache};
 use crate::step::{Mark, Sync, SyncId};
-use crate::turns::Turns;
+use crate::turns::LockTurns;
 
 /// Where a thread's records come from.
-pub trait Source {
+pub trait RecordSource {
     /// The next record; `None` at the end.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ pub trait Source {
     }
 }
 
-impl<R: std::io::Read> Source for homenode_log::file::LogReader<R> {
+impl<R: std::io::Read> RecordSource for homenode_log::file::LogReader<R> {
     #[inline]
     fn next(&mut self) -> Result<Option<Record>, LogError> {
         self.next_record()
@@ -68,7 +68,7 @@ impl<R: std::io::Read> Source for homenode_log::file::LogReader<R> {
 }
 
 /// Where the steps go.
-pub trait Sink {
+pub trait StepSink {
     /// An access. Whether nobody had touched the line before, as far as the sink knows: of lines
     /// that are touched for the first time the order remembers by whom.
     fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) -> bool;
@@ -104,7 +104,7 @@ struct Thread<S> {
     waits: Option<Wait>,
     /// Number its creator gave it.
     id: u64,
-    places: Places,
+    places: SegmentCache,
     /// Regions whose team it is in, the innermost last.
     member_of: Vec<u64>,
     ended: bool,
@@ -148,8 +148,8 @@ pub struct Order<S> {
     threads: Vec<Thread<S>>,
     /// Time of each thread's next record; `MAX` if it waits or has ended.
     keys: Vec<u64>,
-    space: Space,
-    turns: Turns,
+    space: AddressSpace,
+    turns: LockTurns,
     teams: HashMap<u64, Team>,
     barriers: HashMap<(u64, u64), Barrier>,
     locks: HashMap<u64, Lock>,
@@ -163,11 +163,11 @@ pub struct Order<S> {
     syncs: u32,
     cut_off: u64,
     accesses: u64,
-    bypass: Bypass,
-    firsts: Firsts,
+    bypass: BypassRecord,
+    firsts: UnitFirstTouches,
     /// Rounds that were found beforehand.
     rounds: Pending,
-    iterations: Option<IterationSource>,
+    iterations: Option<IterationOrigin>,
     /// Logs without a record.
     empty: u64,
     /// Threads whose logs have a record of their end.
@@ -177,7 +177,7 @@ pub struct Order<S> {
 /// What the recorder says about lines that bypass its filter, because one thread writes and another
 /// uses them between two barriers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bypass {
+pub struct BypassRecord {
     /// Lines.
     pub lines: u64,
     /// Accesses that passed the filter for this reason.
@@ -192,14 +192,14 @@ const WAITS: u64 = u64::MAX;
 /// Accesses that are read at once.
 const AHEAD: usize = 256;
 
-impl<S: Source> Order<S> {
+impl<S: RecordSource> Order<S> {
     /// Over the logs of a recording. `turns` comes from the same logs. Threads are numbered by the
     /// number of their first team and their number in it (then by creation), so that thread `n` is
     /// OpenMP's thread `n`.
     ///
     /// # Errors
     /// A log's first records cannot be read.
-    pub fn new(sources: Vec<S>, turns: Turns, space: Space) -> Result<Self, LogError> {
+    pub fn new(sources: Vec<S>, turns: LockTurns, space: AddressSpace) -> Result<Self, LogError> {
         let mut heads = Vec::new();
         let mut empty = 0;
         for mut source in sources {
@@ -231,7 +231,7 @@ impl<S: Source> Order<S> {
                 shift: 0,
                 waits: None,
                 id,
-                places: Places::default(),
+                places: SegmentCache::default(),
                 member_of: Vec::new(),
                 ended: false,
             })
@@ -254,8 +254,8 @@ impl<S: Source> Order<S> {
             region_pcs: Vec::new(),
             cut_off: 0,
             accesses: 0,
-            bypass: Bypass::default(),
-            firsts: Firsts::default(),
+            bypass: BypassRecord::default(),
+            firsts: UnitFirstTouches::default(),
             rounds: Pending::default(),
             iterations: None,
             empty,
@@ -299,7 +299,7 @@ impl<S: Source> Order<S> {
         self.empty
     }
     /// Lines that bypass the filter, as far as the logs have been read.
-    pub const fn bypass(&self) -> Bypass {
+    pub const fn bypass(&self) -> BypassRecord {
         self.bypass
     }
     /// Accesses passed on so far.
@@ -311,15 +311,15 @@ impl<S: Source> Order<S> {
         &self.region_pcs
     }
     /// First touches so far, as far as the sinks reported new lines.
-    pub const fn firsts(&self) -> &Firsts {
+    pub const fn firsts(&self) -> &UnitFirstTouches {
         &self.firsts
     }
     /// How the iterations that were passed on are known; `None` while there was none.
-    pub const fn iterations(&self) -> Option<IterationSource> {
+    pub const fn iterations(&self) -> Option<IterationOrigin> {
         self.iterations
     }
     /// The canonical address space as it is now.
-    pub const fn space(&self) -> &Space {
+    pub const fn space(&self) -> &AddressSpace {
         &self.space
     }
 
@@ -348,7 +348,7 @@ impl<S: Source> Order<S> {
     ///
     /// # Errors
     /// A log is damaged. What came before has been passed on; the caller may stop there and say so.
-    pub fn advance<K: Sink>(&mut self, sink: &mut K, budget: u64) -> Result<bool, LogError> {
+    pub fn advance<K: StepSink>(&mut self, sink: &mut K, budget: u64) -> Result<bool, LogError> {
         let mut left = budget;
         while left > 0 {
             let Some((t, limit)) = self.first() else {
@@ -365,7 +365,7 @@ impl<S: Source> Order<S> {
 
     /// Ends every thread here and now, because its log cannot be read further: the others must not
     /// wait for it.
-    pub fn end<K: Sink>(&mut self, sink: &mut K) {
+    pub fn end<K: StepSink>(&mut self, sink: &mut K) {
         for t in 0..self.threads.len() {
             let thread = &mut self.threads[t];
             if !std::mem::replace(&mut thread.ended, true) {
@@ -395,7 +395,7 @@ impl<S: Source> Order<S> {
     }
 
     /// Runs thread `t` until it waits, ends, is no longer first, or has made `most` steps.
-    fn run<K: Sink>(&mut self, t: usize, limit: u64, most: u64, sink: &mut K) -> Result<u64, LogError> {
+    fn run<K: StepSink>(&mut self, t: usize, limit: u64, most: u64, sink: &mut K) -> Result<u64, LogError> {
         let mut done = 0;
         while done < most && self.keys[t] < limit {
             done += self.run_ahead(t, limit, most - done, sink);
@@ -415,7 +415,7 @@ impl<S: Source> Order<S> {
             }
             done += 1;
             match record.what {
-                What::Access { line, write, pc } => {
+                RecordKind::Access { line, write, pc } => {
                     let line = self.space.line(line, &mut thread.places);
                     self.accesses += 1;
                     if sink.access(ThreadId(t as u32), record.tick, line, write) {
@@ -423,7 +423,7 @@ impl<S: Source> Order<S> {
                     }
                     self.fetch(t)?;
                 }
-                What::Mark(mark) => {
+                RecordKind::Mark(mark) => {
                     // A mark may wake others, which then may go first.
                     if self.mark(t, record.tick, mark, sink) {
                         self.fetch(t)?;
@@ -440,7 +440,7 @@ impl<S: Source> Order<S> {
     /// The same for the accesses ahead; the thread's key is right afterwards if there still are
     /// any.
     #[inline]
-    fn run_ahead<K: Sink>(&mut self, t: usize, limit: u64, most: u64, sink: &mut K) -> u64 {
+    fn run_ahead<K: StepSink>(&mut self, t: usize, limit: u64, most: u64, sink: &mut K) -> u64 {
         let Thread { ahead, at, shift, places, source, .. } = &mut self.threads[t];
         let mut done = 0;
         while let Some(access) = ahead.get(*at) {
@@ -490,8 +490,8 @@ pub(crate) fn rank(first: &[Record]) -> (bool, u64, u64, u64) {
     let (mut id, mut team) = (0, (u64::MAX, 0));
     for r in first {
         match r.what {
-            What::Mark(LogMark::ThreadStart { id: i, .. }) => id = i,
-            What::Mark(LogMark::TaskBegin { instance, number, .. }) if team.0 == u64::MAX => {
+            RecordKind::Mark(LogMark::ThreadStart { id: i, .. }) => id = i,
+            RecordKind::Mark(LogMark::TaskBegin { instance, number, .. }) if team.0 == u64::MAX => {
                 team = (instance, number);
             }
             _ => {}

@@ -6,7 +6,7 @@ use homenode_model::ObjectId;
 
 /// The rows of an object, and how far apart they would begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rows {
+pub struct ArrayRows {
     /// Bytes of a row.
     pub bytes: u64,
     /// Bytes from one row to the next, a multiple of a page. The first row begins on a page.
@@ -15,9 +15,9 @@ pub struct Rows {
 
 /// Objects whose rows lie on pages of their own. An object's number is the same whenever its
 /// recording is read.
-pub type Padding = BTreeMap<ObjectId, Rows>;
+pub type Padding = BTreeMap<ObjectId, ArrayRows>;
 
-impl Rows {
+impl ArrayRows {
     /// Rows at most: each takes an entry of the address space's table.
     pub const MOST: u64 = 1 << 16;
 

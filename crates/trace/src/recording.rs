@@ -6,13 +6,13 @@ use homenode_log::LogError;
 use homenode_log::file::LogReader;
 use homenode_model::{ObjectId, ThreadId};
 
-use crate::firsts::Firsts;
-use crate::found::{self, Copies, IterationSource};
-use crate::order::{Bypass, Order};
+use crate::firsts::UnitFirstTouches;
+use crate::found::{self, Copies, IterationOrigin};
+use crate::order::{BypassRecord, Order};
 use crate::padding::Padding;
-use crate::space::{Birth, Object, Space, StaticObject};
+use crate::space::{AddressSpace, Birth, StaticObject, TracedObject};
 use crate::step::ByteRange;
-use crate::turns::Turns;
+use crate::turns::LockTurns;
 
 /// What is known of the recording after it was read.
 #[derive(Clone, Debug, Default)]
@@ -28,11 +28,11 @@ pub struct Trace {
     /// Logs without a record.
     pub empty: u64,
     /// Lines that bypass the recorder's filter.
-    pub bypass: Bypass,
+    pub bypass: BypassRecord,
     /// Why the recording could not be read to its end.
     pub damage: Option<String>,
     /// Objects by id.
-    pub objects: Vec<Object>,
+    pub objects: Vec<TracedObject>,
     /// Canonical ranges of the objects.
     pub ranges: Vec<(ByteRange, ObjectId)>,
     /// Allocations and static variables in order of birth; of many allocations the first.
@@ -42,9 +42,9 @@ pub struct Trace {
     /// Program counter of each region.
     pub region_pcs: Vec<u64>,
     /// How the iterations are known; `None`: there are none.
-    pub iterations: Option<IterationSource>,
+    pub iterations: Option<IterationOrigin>,
     /// Who touched what first.
-    pub firsts: Firsts,
+    pub firsts: UnitFirstTouches,
 }
 
 /// Why a recording's logs cannot be opened.
@@ -66,7 +66,7 @@ impl From<LogError> for OpenError {
 
 /// What is known of the program beside the logs.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct ProgramFacts {
     /// Its static objects.
     pub statics: Vec<StaticObject>,
     /// Objects whose rows are to lie on pages of their own.
@@ -80,8 +80,8 @@ pub struct Known {
 ///
 /// # Errors
 /// A log cannot be opened or is not one.
-pub fn open(logs: &[PathBuf], known: Known) -> Result<Order<LogReader>, OpenError> {
-    let mut turns = Turns::default();
+pub fn open(logs: &[PathBuf], known: ProgramFacts) -> Result<Order<LogReader>, OpenError> {
+    let mut turns = LockTurns::default();
     let mut begun = Vec::new();
     for path in logs {
         let Some(log) = LogReader::open_begun(path)? else { continue };
@@ -95,7 +95,7 @@ pub fn open(logs: &[PathBuf], known: Known) -> Result<Order<LogReader>, OpenErro
         sources.push(LogReader::open(path)?);
     }
     let without_header = (logs.len() - begun.len()) as u64;
-    let space = Space::new(known.statics).with_padding(known.padding);
+    let space = AddressSpace::new(known.statics).with_padding(known.padding);
     let mut order = Order::new(sources, turns, space)?.with_empty(without_header);
     if let Some(rounds) = found::find(&begun, &known.copies)? {
         order = order.with_rounds(rounds);

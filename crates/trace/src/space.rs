@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use homenode_dataset::identity::Slots;
 use homenode_model::{LineNo, ObjectId, ThreadId};
 
-use crate::padding::{Padding, Rows};
+use crate::padding::{ArrayRows, Padding};
 use crate::step::ByteRange;
 
 const PAGE: u64 = 4096;
@@ -31,7 +31,7 @@ const HEAP: u64 = 1 << 40;
 /// Most bytes of a stack that get a place; deeper ones are pieces.
 const STACK: u64 = 64 << 20;
 
-/// A static object known by name, for [`Space::new`].
+/// A static object known by name, for [`AddressSpace::new`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticObject {
     /// Module, as in `modules.txt`.
@@ -44,9 +44,9 @@ pub struct StaticObject {
     pub name: String,
 }
 
-/// What an object is.
+/// Where an object comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ObjectKind {
+pub enum ObjectSource {
     /// A variable.
     Static {
         /// Its module, as in `modules.txt`.
@@ -68,9 +68,9 @@ pub enum ObjectKind {
 
 /// An object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
+pub struct TracedObject {
     /// What it is.
-    pub kind: ObjectKind,
+    pub kind: ObjectSource,
     /// Bytes at its largest.
     pub bytes: u64,
     /// How often it was allocated.
@@ -80,7 +80,7 @@ pub struct Object {
 
 /// The segments a thread used last, by address, so that most look-ups are a few comparisons.
 #[derive(Clone, Debug, Default)]
-pub struct Places([Place; 16]);
+pub struct SegmentCache([Place; 16]);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
@@ -127,13 +127,13 @@ struct Live {
 
 /// The canonical address space.
 #[derive(Clone, Debug, Default)]
-pub struct Space {
+pub struct AddressSpace {
     segments: BTreeMap<u64, Segment>,
     version: u64,
     next: u64,
     heap: u64,
     statics: Vec<StaticObject>,
-    objects: Vec<Object>,
+    objects: Vec<TracedObject>,
     slots: Slots<(u64, u64)>,
     sites: HashMap<(u64, u64, u32), ObjectId>,
     live: HashMap<u64, Live>,
@@ -144,7 +144,7 @@ pub struct Space {
     padding: Padding,
 }
 
-impl Space {
+impl AddressSpace {
     /// Empty; `statics` become objects when their modules are told.
     pub fn new(statics: Vec<StaticObject>) -> Self {
         Self { statics, next: PAGE, version: 1, ..Self::default() }
@@ -158,7 +158,7 @@ impl Space {
     }
 
     /// All objects, by id.
-    pub fn objects(&self) -> &[Object] {
+    pub fn objects(&self) -> &[TracedObject] {
         &self.objects
     }
     /// Every canonical range an object ever had, in order of birth.
@@ -180,7 +180,7 @@ impl Space {
 
     /// The canonical line of a line.
     #[inline]
-    pub fn line(&mut self, line: LineNo, places: &mut Places) -> LineNo {
+    pub fn line(&mut self, line: LineNo, places: &mut SegmentCache) -> LineNo {
         let address = line.0 << LineNo::SHIFT;
         // Loops walk through several arrays at once; most arrays lie in megabytes of their own.
         let place = &mut places.0[(address / PIECE % 16) as usize];
@@ -280,7 +280,7 @@ impl Space {
             if s.address < low || s.address.saturating_add(s.bytes) > high {
                 continue;
             }
-            let object = self.new_object(ObjectKind::Static { module: s.module, name: s.name.clone() });
+            let object = self.new_object(ObjectSource::Static { module: s.module, name: s.name.clone() });
             let range = self
                 .pad(object, start + (s.address - low), s.bytes)
                 .unwrap_or(ByteRange { first: to + (s.address - low), bytes: s.bytes });
@@ -292,8 +292,8 @@ impl Space {
         out
     }
 
-    fn new_object(&mut self, kind: ObjectKind) -> ObjectId {
-        self.objects.push(Object { kind, bytes: 0, allocations: 0, live: 0 });
+    fn new_object(&mut self, kind: ObjectSource) -> ObjectId {
+        self.objects.push(TracedObject { kind, bytes: 0, allocations: 0, live: 0 });
         ObjectId(self.objects.len() as u32 - 1)
     }
 
@@ -315,7 +315,7 @@ impl Space {
         let object = match self.sites.get(&(pc, caller, slot)) {
             Some(o) => *o,
             None => {
-                let o = self.new_object(ObjectKind::Site { pc, caller, slot });
+                let o = self.new_object(ObjectSource::Site { pc, caller, slot });
                 self.sites.insert((pc, caller, slot), o);
                 o
             }
@@ -352,7 +352,7 @@ impl Space {
             Some(to) => to,
             None => self.reserve(0, total),
         };
-        let Rows { bytes: row, padded } = rows;
+        let ArrayRows { bytes: row, padded } = rows;
         let border = |n: u64| match n.checked_mul(row) {
             Some(0) => address & !(LINE - 1),
             Some(offset) if offset < bytes => (address + offset + LINE / 2) & !(LINE - 1),
@@ -409,14 +409,14 @@ impl Space {
 mod tests {
     use super::*;
 
-    fn line(s: &mut Space, address: u64) -> u64 {
-        s.line(LineNo(address >> 6), &mut Places::default()).0 << 6
+    fn line(s: &mut AddressSpace, address: u64) -> u64 {
+        s.line(LineNo(address >> 6), &mut SegmentCache::default()).0 << 6
     }
 
     #[test]
     fn randomised_bases_give_the_same_canonical_addresses() {
         let walk = |base: u64, heap: u64, stack: u64| {
-            let mut s = Space::new(vec![]);
+            let mut s = AddressSpace::new(vec![]);
             s.stack(ThreadId(0), stack - (8 << 20), stack);
             s.heap(heap);
             let mut out =
@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     fn objects_keep_their_inner_distances_and_low_bits() {
-        let mut s = Space::new(vec![]);
+        let mut s = AddressSpace::new(vec![]);
         let r = s.allocate(0x7000_0000_0010, 10 << 20, (1, 1));
         assert_eq!(r.len(), 1);
         assert_eq!(r[0].1.first % 4096, 0x10);
@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     fn an_object_in_the_heap_may_lie_in_pieces_that_are_told() {
-        let mut s = Space::new(vec![]);
+        let mut s = AddressSpace::new(vec![]);
         s.heap(0x5000_0000);
         line(&mut s, 0x5000_0000 + (2 << 20)); // the third piece is used first
         let r = s.allocate(0x5000_0000 + 0x100, 3 << 20, (1, 1));
@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn allocations_that_live_together_are_objects_of_their_own() {
-        let mut s = Space::new(vec![]);
+        let mut s = AddressSpace::new(vec![]);
         let (a, b) = (0x7000_0000_0010, 0x7100_0000_0010);
         let mut both = || [a, b].map(|at| s.allocate(at, 1 << 20, (1, 1))[0]);
         let first = both();
@@ -467,7 +467,7 @@ mod tests {
         let mut both = || [b, a].map(|at| s.allocate(at, 1 << 20, (1, 1))[0]);
         assert_eq!(both(), first);
         let kinds: Vec<_> = s.objects().iter().map(|o| o.kind.clone()).collect();
-        assert_eq!(kinds, [0, 1].map(|slot| ObjectKind::Site { pc: 1, caller: 1, slot }));
+        assert_eq!(kinds, [0, 1].map(|slot| ObjectSource::Site { pc: 1, caller: 1, slot }));
         for many in 0..1000 {
             s.allocate(0x6000_0000_0010 + (many << 21), 1 << 20, (1, 1));
         }
@@ -476,7 +476,7 @@ mod tests {
 
     #[test]
     fn births_are_told_in_order_with_their_lengths() {
-        let mut s = Space::new(vec![]);
+        let mut s = AddressSpace::new(vec![]);
         for _ in 0..2 {
             s.allocate(0x7000_0000_0010, 1 << 20, (1, 1));
             s.free(0x7000_0000_0010);
@@ -488,7 +488,7 @@ mod tests {
     #[test]
     fn statics_get_their_place_in_the_module() {
         let s = StaticObject { module: 0, address: 0x4000, bytes: 8192, name: "a".into() };
-        let mut space = Space::new(vec![s]);
+        let mut space = AddressSpace::new(vec![s]);
         let out = space.module(0, 0x5555_5555_4000, 0x0, 0x9000);
         assert_eq!(out.len(), 1);
         assert_eq!(line(&mut space, 0x5555_5555_4000 + 0x4000), out[0].1.first);
@@ -497,7 +497,7 @@ mod tests {
     #[test]
     fn the_size_of_a_library_does_not_show_in_what_follows() {
         let after = |bytes| {
-            let mut s = Space::new(vec![]);
+            let mut s = AddressSpace::new(vec![]);
             s.module(0, 0x7f00_0000_0000, 0, bytes);
             s.allocate(0x7100_0000_0010, 1 << 20, (1, 1))[0].1.first
         };
@@ -507,9 +507,9 @@ mod tests {
 
     #[test]
     fn padded_rows_begin_on_pages() {
-        let rows = Rows { bytes: 11200, padded: 12288 };
+        let rows = ArrayRows { bytes: 11200, padded: 12288 };
         let padding = |object| Padding::from([(ObjectId(object), rows)]);
-        let mut s = Space::new(vec![]).with_padding(padding(1));
+        let mut s = AddressSpace::new(vec![]).with_padding(padding(1));
         s.allocate(0x7000_0000_0010, 1 << 20, (1, 1));
         let base = 0x7100_0000_0010;
         let a = s.allocate(base, 10 * 11200, (2, 1));
@@ -525,19 +525,19 @@ mod tests {
         assert_eq!(s.allocate(base + (1 << 30), 10 * 11200, (2, 1)), a, "the same place again");
         // A variable in the middle of a page.
         let v = StaticObject { module: 0, address: 0x4100, bytes: 3 * 11200, name: "v".into() };
-        let mut s = Space::new(vec![v]).with_padding(padding(0));
+        let mut s = AddressSpace::new(vec![v]).with_padding(padding(0));
         let out = s.module(0, 0x5555_5555_4000, 0x0, 0x4_0000);
         assert_eq!(line(&mut s, 0x5555_5555_4000 + 0x4100 + 11200), out[0].1.first + 12288);
         let other = line(&mut s, 0x5555_5555_4000 + 0x4100 - 64);
         assert!(!(out[0].1.first..out[0].1.first + out[0].1.bytes).contains(&other));
         // Too many rows, or none.
-        assert_eq!(Rows { bytes: 8, padded: 4096 }.total(1 << 30), None);
-        assert_eq!(Rows { bytes: 0, padded: 4096 }.total(1 << 30), None);
+        assert_eq!(ArrayRows { bytes: 8, padded: 4096 }.total(1 << 30), None);
+        assert_eq!(ArrayRows { bytes: 0, padded: 4096 }.total(1 << 30), None);
     }
 
     #[test]
     fn hostile_ranges_are_ignored() {
-        let mut s = Space::new(vec![]);
+        let mut s = AddressSpace::new(vec![]);
         assert!(s.allocate(u64::MAX - 10, 100, (0, 0)).is_empty());
         assert!(s.allocate(4096, u64::MAX, (0, 0)).is_empty());
         assert!(s.module(0, u64::MAX, 10, 20).is_empty());

@@ -5,15 +5,15 @@ use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 
 use homenode_log::file::{LogReader, ORDERED};
-use homenode_log::{LogError, Mark, What};
+use homenode_log::{LogError, Mark, RecordKind};
 
 /// The recorded order of acquisitions, by lock.
 #[derive(Clone, Debug, Default)]
-pub struct Turns {
+pub struct LockTurns {
     by_lock: HashMap<u64, VecDeque<u64>>,
 }
 
-impl Turns {
+impl LockTurns {
     /// Adds the acquisitions of one thread's log.
     ///
     /// # Errors
@@ -22,8 +22,8 @@ impl Turns {
         let mut log = log.only(ORDERED);
         while let Some(record) = log.next_record()? {
             match record.what {
-                What::Mark(Mark::Acquire { lock, order }) => self.push(lock, order),
-                What::Mark(Mark::Atomic { address, order, .. }) => self.push(address, order),
+                RecordKind::Mark(Mark::Acquire { lock, order }) => self.push(lock, order),
+                RecordKind::Mark(Mark::Atomic { address, order, .. }) => self.push(address, order),
                 _ => {}
             }
         }

@@ -5,7 +5,7 @@ use std::arch::asm;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use homenode_log::Mark;
-use homenode_recorder::channel::{CALL, Message};
+use homenode_recorder::channel::{CALL, ProgramMessage};
 
 /// The variable that names the recording's directory to an emulated program.
 pub const DIRECTORY: &str = "HOMENODE_EMULATOR_DIR";
@@ -42,18 +42,18 @@ pub fn begin() {
 /// The process ends.
 pub fn end() {
     if active() {
-        tell(&Message::Stop);
+        tell(&ProgramMessage::Stop);
     }
 }
 
 /// Sends a mark.
 pub fn mark(mark: &Mark) {
-    tell(&Message::Mark(*mark));
+    tell(&ProgramMessage::Mark(*mark));
 }
 
 /// Makes the system call that the plug-in sees: directly, because the call fails and `errno` is the
 /// program's.
-pub fn tell(message: &Message) {
+pub fn tell(message: &ProgramMessage) {
     let [first, a, b, c, d, e] = message.words();
     // SAFETY: a system call that does nothing; the kernel's convention clobbers rcx and r11.
     unsafe {

@@ -37,7 +37,7 @@ unsafe extern "C-unwind" fn member(region: *mut c_void) {
     thread::with(|t| t.task_begin(region.instance, number, team));
     // SAFETY: the program's outlined function and its argument.
     unsafe { (region.body)(region.data) };
-    thread::with(thread::Thread::task_end);
+    thread::with(thread::TracedThread::task_end);
 }
 
 /// Runs `go` with a body and data that announce the team's members; or with the program's own, if
@@ -102,7 +102,7 @@ fn barrier<R>(wait: impl FnOnce() -> R) -> R {
     if ompt::active() {
         return wait();
     }
-    thread::with(thread::Thread::barrier);
+    thread::with(thread::TracedThread::barrier);
     let result = wait();
     thread::synchronise();
     result

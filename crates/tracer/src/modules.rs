@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use homenode_log::Mark;
 use homenode_model::is_runtime_library;
-use homenode_recorder::channel::{Message, Whose};
+use homenode_recorder::channel::{ProgramMessage, Whose};
 use homenode_recorder::{io, state};
 
 use crate::{emulator, thread};
@@ -132,10 +132,10 @@ pub fn has_python() -> bool {
 fn tell(module: &Module, whose: Whose) {
     let at = |(low, high): (u64, u64)| (module.base + low, module.base + high);
     for (low, high) in module.constant.iter().copied().map(at) {
-        emulator::tell(&Message::Constant { low, high });
+        emulator::tell(&ProgramMessage::Constant { low, high });
     }
     let (low, high) = at((module.low, module.high));
-    emulator::tell(&Message::Code { low, high, whose });
+    emulator::tell(&ProgramMessage::Code { low, high, whose });
 }
 
 fn remember(module: &Module) {

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A function behind this library, looked up once by name.
-pub struct Next {
+pub struct NextSymbol {
     name: &'static CStr,
     /// Where to look first: behind this library; or, for names that this library does not define,
     /// in the usual order, so that the program's own definitions win.
@@ -12,7 +12,7 @@ pub struct Next {
     found: AtomicPtr<c_void>,
 }
 
-impl Next {
+impl NextSymbol {
     /// Not looked up yet.
     pub const fn new(name: &'static CStr, behind: bool) -> Self {
         Self { name, behind, found: AtomicPtr::new(std::ptr::null_mut()) }
@@ -159,7 +159,7 @@ macro_rules! next {
                 Ok(s) => s,
                 Err(_) => panic!("a symbol has no zero byte"),
             };
-        static NEXT: $crate::next::Next = $crate::next::Next::new(NAME, $behind);
+        static NEXT: $crate::next::NextSymbol = $crate::next::NextSymbol::new(NAME, $behind);
         // SAFETY: the symbol has this type in every library that defines it; null becomes None.
         unsafe { std::mem::transmute::<*mut std::ffi::c_void, Option<$ty>>(NEXT.get()) }
     }};

@@ -25,17 +25,17 @@ type SetCallback = unsafe extern "C" fn(c_int, unsafe extern "C" fn()) -> c_int;
 
 /// `ompt_start_tool_result_t`.
 #[repr(C)]
-pub struct StartToolResult {
+pub struct OmptTool {
     initialize: extern "C" fn(Lookup, c_int, *mut u64) -> c_int,
     finalize: extern "C" fn(*mut u64),
     tool_data: u64,
 }
 
-static mut RESULT: StartToolResult = StartToolResult { initialize, finalize, tool_data: 0 };
+static mut RESULT: OmptTool = OmptTool { initialize, finalize, tool_data: 0 };
 
 /// Called by libomp when it is loaded.
 #[unsafe(no_mangle)]
-pub extern "C" fn ompt_start_tool(_omp_version: c_uint, _runtime: *const c_char) -> *mut StartToolResult {
+pub extern "C" fn ompt_start_tool(_omp_version: c_uint, _runtime: *const c_char) -> *mut OmptTool {
     start::start();
     if state::recording() { &raw mut RESULT } else { std::ptr::null_mut() }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use homenode_log::Mark;
-use homenode_recorder::state::{self, DEFAULT_FILTER_LINES, Options};
+use homenode_recorder::state::{self, DEFAULT_FILTER_LINES, RecorderOptions};
 
 use crate::{emulator, modules, process, thread, tls};
 
@@ -47,7 +47,7 @@ fn open() -> bool {
     let Some(directory) = marks.clone().or_else(|| emulated.clone().map(PathBuf::from)).or_else(given) else {
         return false;
     };
-    let options = Options {
+    let options = RecorderOptions {
         directory,
         filter_lines: if marks.is_some() {
             1

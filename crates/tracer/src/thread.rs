@@ -4,9 +4,9 @@
 use std::ptr::null_mut;
 
 use homenode_log::Mark;
-use homenode_recorder::channel::Message;
+use homenode_recorder::channel::ProgramMessage;
 use homenode_recorder::process::{errno, set_errno};
-use homenode_recorder::{Block, Recorder, state};
+use homenode_recorder::{FastPath, Recorder, state};
 
 use crate::tls::{member, tls};
 use crate::{cancel, emulator, process};
@@ -26,7 +26,7 @@ const LOOKS: u64 = 4;
 const AGAIN: u32 = 3;
 
 /// A thread. Made at its first event; lives as long as the process.
-pub struct Thread {
+pub struct TracedThread {
     /// Null if the emulator's plug-in records.
     recorder: *mut Recorder,
     tasks: [Task; MAX_DEPTH],
@@ -60,7 +60,7 @@ pub fn be_careful() {
 /// Gives a thread without a recorder one, if the thread should be recorded. If it never will be,
 /// none of its accesses comes here again.
 #[cold]
-fn first_access(tls: *mut Block) -> bool {
+fn first_access(tls: *mut FastPath) -> bool {
     // SAFETY: this thread's block.
     unsafe {
         if state::off() || (*tls).closed {
@@ -76,7 +76,7 @@ fn first_access(tls: *mut Block) -> bool {
     }
 }
 
-/// All the bytes `address .. address + bytes`; see [`Block::range`].
+/// All the bytes `address .. address + bytes`; see [`FastPath::range`].
 pub fn range(address: usize, bytes: usize, write: bool, pc: usize) {
     if bytes == 0 {
         return;
@@ -85,7 +85,7 @@ pub fn range(address: usize, bytes: usize, write: bool, pc: usize) {
     cancel::deferred(|| unsafe {
         let tls = tls();
         if !(*tls).recorder.is_null() || first_access(tls) {
-            Block::range(tls, address as u64, bytes as u64, write, pc as u64);
+            FastPath::range(tls, address as u64, bytes as u64, write, pc as u64);
         }
     });
 }
@@ -96,7 +96,7 @@ pub fn mark(make: impl FnOnce() -> Mark) {
 }
 
 /// The thread, started if need be.
-pub fn with<R>(f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
+pub fn with<R>(f: impl FnOnce(&mut TracedThread) -> R) -> Option<R> {
     if !state::recording() {
         return None;
     }
@@ -112,7 +112,7 @@ pub fn with<R>(f: impl FnOnce(&mut Thread) -> R) -> Option<R> {
 
 /// Empties the filter, so that the following accesses pass again.
 pub fn synchronise() {
-    with(Thread::synchronise);
+    with(TracedThread::synchronise);
 }
 
 /// Starts the calling thread.
@@ -136,7 +136,7 @@ pub fn start() {
         (*tls).starting = false;
         match made {
             Some(recorder) => {
-                let thread = Thread {
+                let thread = TracedThread {
                     recorder,
                     tasks: [Task::default(); MAX_DEPTH],
                     depth: 0,
@@ -146,8 +146,8 @@ pub fn start() {
                 };
                 *member() = Box::into_raw(Box::new(thread));
                 if recorder.is_null() {
-                    *tls = Block { id, ..Block::idle() };
-                    emulator::tell(&Message::Start { id, stack_low, stack_high });
+                    *tls = FastPath { id, ..FastPath::idle() };
+                    emulator::tell(&ProgramMessage::Start { id, stack_low, stack_high });
                 } else {
                     Recorder::attach(recorder);
                     (*recorder).mark(&Mark::ThreadStart { id, stack_low, stack_high });
@@ -175,13 +175,13 @@ pub fn end() {
             Recorder::end(recorder);
         } else if emulator::active() && !(*member()).is_null() && state::recording() {
             (*tls()).closed = true;
-            emulator::tell(&Message::End);
+            emulator::tell(&ProgramMessage::End);
         }
         (*tls()).forget();
     }
 }
 
-impl Thread {
+impl TracedThread {
     fn recorder(&mut self) -> Option<&mut Recorder> {
         // SAFETY: null, or this thread's own, which lives for ever.
         unsafe { self.recorder.as_mut() }
@@ -206,7 +206,7 @@ impl Thread {
         let interval = if self.depth == 0 { self.serial } else { task.instance << 20 ^ task.generation };
         match self.recorder() {
             Some(recorder) => recorder.synchronise(interval),
-            None => emulator::tell(&Message::Synchronise { interval }),
+            None => emulator::tell(&ProgramMessage::Synchronise { interval }),
         }
     }
 

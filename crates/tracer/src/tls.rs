@@ -5,10 +5,10 @@ use std::arch::{asm, global_asm};
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use homenode_recorder::Block;
+use homenode_recorder::FastPath;
 use homenode_recorder::block::EMPTY;
 
-use crate::thread::Thread;
+use crate::thread::TracedThread;
 
 /// Offset of a thread's block from its thread pointer; the same in all threads. The block is in the
 /// executable's thread-local storage if the compiler drivers have put one there
@@ -48,13 +48,13 @@ fn thread_pointer() -> usize {
 
 /// The calling thread's block. It lives as long as the thread, and only the thread itself uses it.
 #[inline(always)]
-pub fn tls() -> *mut Block {
+pub fn tls() -> *mut FastPath {
     let offset = OFFSET.load(Ordering::Relaxed) as usize;
     std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(offset))
 }
 
 /// Where the calling thread keeps the data for its marks, or null.
-pub fn member() -> *mut *mut Thread {
+pub fn member() -> *mut *mut TracedThread {
     let offset: usize;
     // SAFETY: reads the offset of this library's word from the GOT.
     unsafe {

@@ -22,14 +22,14 @@ use homenode_launch::folder::Folder;
 use homenode_launch::record::shown;
 use homenode_launch::{child, program};
 use homenode_runtime::nodes::Nodes;
+use homenode_statistics::Sorted;
 use homenode_table::{Cell, Column, Emphasis, Table};
 use homenode_task::Task;
 
-use crate::scheme::{Scheme, select};
-use crate::statistics::{interval, median};
+use crate::scheme::{TrialScheme, select};
 use balancing::Balancing;
 pub use predicted::Prediction;
-use seen::Seen;
+use seen::ObservedRun;
 
 /// Repetitions unless asked for others: the fewest from which an interval leaves one run out.
 pub const REPETITIONS: u32 = 9;
@@ -38,7 +38,7 @@ const BINDING: [&str; 4] = ["OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", 
 
 /// What to run, and how often.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct HostTrial {
     /// The kernel, where the program is one.
     pub kernel: Option<Kernel>,
     /// The program.
@@ -61,13 +61,13 @@ pub struct Request {
 #[derive(Clone, Debug)]
 struct Run {
     seconds: f64,
-    seen: Seen,
+    seen: ObservedRun,
 }
 
 /// All runs of one scheme.
 struct Tried {
     name: &'static str,
-    scheme: Scheme,
+    scheme: TrialScheme,
     /// Simulated time in picoseconds.
     predicted: Option<u64>,
     /// By repetition.
@@ -75,7 +75,7 @@ struct Tried {
 }
 
 struct Bench<'a> {
-    request: &'a Request,
+    request: &'a HostTrial,
     nodes: Nodes,
     balancing: Balancing,
     folder: Folder,
@@ -102,7 +102,7 @@ pub fn table() -> Table {
 /// # Errors
 /// A scheme is unknown, this machine has one node and none are pretended, or no program can be
 /// started.
-pub fn run(request: &Request, task: &dyn Task) -> Result<(Table, bool)> {
+pub fn run(request: &HostTrial, task: &dyn Task) -> Result<(Table, bool)> {
     let schemes = select(&request.policies, request.kernel.is_some(), "this machine")?;
     let nodes = Nodes::here();
     if nodes.with_memory() < 2 && request.pretend_nodes.is_none() {
@@ -148,7 +148,7 @@ pub fn run(request: &Request, task: &dyn Task) -> Result<(Table, bool)> {
 }
 
 /// On one node all schemes are one: what would run elsewhere.
-fn one_node(schemes: &[(&'static str, Scheme)], request: &Request) -> Error {
+fn one_node(schemes: &[(&'static str, TrialScheme)], request: &HostTrial) -> Error {
     let names: Vec<&str> = schemes.iter().map(|(name, _)| *name).collect();
     Error::usage("this machine has one node with memory: every scheme places pages alike")
         .tried(format!(
@@ -164,9 +164,9 @@ fn one_node(schemes: &[(&'static str, Scheme)], request: &Request) -> Error {
 
 impl Bench<'_> {
     /// One run of a scheme; the inner error is a reason why this scheme has no number.
-    fn one(&self, scheme: Scheme) -> Result<std::result::Result<Run, String>> {
-        if let Err(why) = self.balancing.switch(scheme == Scheme::Balancing)
-            && scheme == Scheme::Balancing
+    fn one(&self, scheme: TrialScheme) -> Result<std::result::Result<Run, String>> {
+        if let Err(why) = self.balancing.switch(scheme == TrialScheme::Balancing)
+            && scheme == TrialScheme::Balancing
         {
             return Ok(Err(why));
         }
@@ -192,7 +192,7 @@ impl Bench<'_> {
             self.task,
             &mut |process| {
                 let by_cpu = by_cpu.clone();
-                look = ended.take().map(|e| thread::spawn(move || Seen::of(process, &by_cpu, &e)));
+                look = ended.take().map(|e| thread::spawn(move || ObservedRun::of(process, &by_cpu, &e)));
             },
         )?;
         drop(tell);
@@ -206,18 +206,20 @@ impl Bench<'_> {
     }
 
     /// The program as a scheme runs it, or why it cannot.
-    fn command(&self, scheme: Scheme) -> std::result::Result<Command, String> {
+    fn command(&self, scheme: TrialScheme) -> std::result::Result<Command, String> {
         let request = self.request;
         let mut command = match scheme {
-            Scheme::FirstTouch | Scheme::ParallelInit | Scheme::Balancing => Command::new(&request.program),
-            Scheme::Interleave => {
+            TrialScheme::FirstTouch | TrialScheme::ParallelInit | TrialScheme::Balancing => {
+                Command::new(&request.program)
+            }
+            TrialScheme::Interleave => {
                 let numactl = program::find(OsStr::new("numactl"))
                     .map_err(|_| "numactl is not installed here (package numactl)".to_owned())?;
                 let mut command = Command::new(numactl);
                 command.arg("--interleave=all").arg("--").arg(&request.program);
                 command
             }
-            Scheme::Live(policy) => {
+            TrialScheme::Live(policy) => {
                 let own = env::current_exe().map_err(|e| format!("cannot tell where homenode is: {e}"))?;
                 let mut command = Command::new(own);
                 command.args(["run", "--quiet", "--policy", policy]);
@@ -231,7 +233,7 @@ impl Bench<'_> {
         command.args(&request.args);
         if let Some(kernel) = &request.kernel {
             command.args(match scheme {
-                Scheme::ParallelInit => &kernel.options_parallel,
+                TrialScheme::ParallelInit => &kernel.options_parallel,
                 _ => &kernel.options_serial,
             });
         }
@@ -329,11 +331,13 @@ impl Compared {
         let seconds = |run: &std::result::Result<Run, String>| run.as_ref().ok().map(|r| r.seconds);
         let ratios: Vec<f64> =
             one.runs.iter().zip(&first.runs).filter_map(|(a, b)| Some(seconds(a)? / seconds(b)?)).collect();
-        let (low, high) = interval(ratios.clone()).unwrap_or((f64::NAN, f64::NAN));
+        let times = Sorted::of(one.runs.iter().filter_map(seconds).collect::<Vec<f64>>());
+        let ratios = Sorted::of(ratios);
+        let (low, high) = ratios.interval().unwrap_or((f64::NAN, f64::NAN));
         Self {
             name: one.name,
-            time: median(one.runs.iter().filter_map(seconds).collect()),
-            ratio: median(ratios).unwrap_or(f64::NAN),
+            time: times.median(),
+            ratio: ratios.median().unwrap_or(f64::NAN),
             low,
             high,
             predicted: one
@@ -392,8 +396,13 @@ mod tests {
     use super::*;
 
     fn tried(name: &'static str, seconds: &[f64]) -> Tried {
-        let run = |s: &f64| Ok(Run { seconds: *s, seen: Seen::default() });
-        Tried { name, scheme: Scheme::FirstTouch, predicted: None, runs: seconds.iter().map(run).collect() }
+        let run = |s: &f64| Ok(Run { seconds: *s, seen: ObservedRun::default() });
+        Tried {
+            name,
+            scheme: TrialScheme::FirstTouch,
+            predicted: None,
+            runs: seconds.iter().map(run).collect(),
+        }
     }
 
     #[test]

@@ -12,25 +12,25 @@ use std::time::Duration;
 
 use homenode_error::{Error, Result};
 use homenode_kernels::Kernel;
-use homenode_lab::monitor::{Found, Whose};
-use homenode_lab::run::{self as lab, Lab, Outcome, Program, Streams, Watch};
-use homenode_lab::wire::Status;
+use homenode_lab::monitor::{AccessOwner, MonitorReport};
+use homenode_lab::run::{self as lab, Lab, Program, RunOutcome, StreamTargets, Supervision};
+use homenode_lab::wire::ProgramEnd;
 use homenode_launch::places;
 use homenode_launch::program;
 use homenode_launch::record::shown;
 use homenode_model::{Bytes, Ps};
 use homenode_schemes as schemes;
+use homenode_statistics::Sorted;
 use homenode_table::{Cell, Column, Table};
 use homenode_task::Task;
 
-use crate::scheme::{Scheme, select};
-use crate::statistics;
+use crate::scheme::{TrialScheme, select};
 
 /// What a live policy may spend: the emulator is slow, and what is compared is where pages end up.
 const BUDGET: &str = "90%+100s";
 
 /// What to run, and how often.
-pub struct Request {
+pub struct LabTrial {
     /// The kernel, where the program is one.
     pub kernel: Option<Kernel>,
     /// The program, without a scheme's words.
@@ -57,19 +57,19 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(outcome: &Outcome, found: &Found) -> Self {
+    fn of(outcome: &RunOutcome, found: &MonitorReport) -> Self {
         let mut figures = Self {
             modelled: found.cpus.iter().map(|c| c.time).max().unwrap_or_default(),
             took: outcome.elapsed,
             ..Self::default()
         };
         for cpu in &found.cpus {
-            let share = found.of(cpu, Whose::Program);
+            let share = found.of(cpu, AccessOwner::Program);
             figures.local += share.local;
             figures.remote += share.remote;
         }
         let mut homes: BTreeMap<(u16, u64), BTreeSet<u16>> = BTreeMap::new();
-        for page in found.pages.iter().filter(|p| found.whose(p.process) == Whose::Program) {
+        for page in found.pages.iter().filter(|p| found.whose(p.process) == AccessOwner::Program) {
             homes.entry((page.process, page.page)).or_default().insert(page.home.0);
         }
         figures.moved = homes.values().filter(|h| h.len() > 1).count() as u64;
@@ -114,7 +114,7 @@ pub fn table() -> Table {
 /// # Errors
 /// A scheme is unknown, or the lab fails.
 pub fn run(
-    request: &Request,
+    request: &LabTrial,
     task: &dyn Task,
     signal: &mut dyn FnMut() -> Option<i32>,
 ) -> Result<(Table, bool)> {
@@ -134,13 +134,13 @@ pub fn run(
     request.result(&schemes, &results, &linux)
 }
 
-impl Request {
+impl LabTrial {
     /// The program as a scheme runs it, or why it cannot.
-    fn prepared(&self, scheme: Scheme) -> std::result::Result<(Lab, Program), String> {
+    fn prepared(&self, scheme: TrialScheme) -> std::result::Result<(Lab, Program), String> {
         let (mut lab, mut program) = (self.lab.clone(), self.program.clone());
-        lab.numa_balancing = Some(scheme == Scheme::Balancing);
+        lab.numa_balancing = Some(scheme == TrialScheme::Balancing);
         if let Some(kernel) = &self.kernel {
-            let options = if scheme == Scheme::ParallelInit {
+            let options = if scheme == TrialScheme::ParallelInit {
                 &kernel.options_parallel
             } else {
                 &kernel.options_serial
@@ -152,14 +152,14 @@ impl Request {
             Program { name: path.clone().into(), path, args: args.chain(program.args).collect() }
         };
         match scheme {
-            Scheme::FirstTouch | Scheme::ParallelInit | Scheme::Balancing => {}
-            Scheme::Interleave => {
+            TrialScheme::FirstTouch | TrialScheme::ParallelInit | TrialScheme::Balancing => {}
+            TrialScheme::Interleave => {
                 let numactl = program::find(OsStr::new("numactl"))
                     .map_err(|_| "numactl is not installed here (package numactl)".to_owned())?;
                 lab.with.push(program.path.clone());
                 program = under(numactl, &["--interleave=all", "--"], program);
             }
-            Scheme::Live(policy) => {
+            TrialScheme::Live(policy) => {
                 let own =
                     std::env::current_exe().map_err(|e| format!("cannot tell where homenode is: {e}"))?;
                 let library = places::live_library().map_err(|e| e.message)?;
@@ -175,7 +175,7 @@ impl Request {
     #[allow(clippy::type_complexity)] // the outer error ends the comparison
     fn one(
         &self,
-        scheme: Scheme,
+        scheme: TrialScheme,
         signal: &mut dyn FnMut() -> Option<i32>,
     ) -> Result<std::result::Result<(Figures, String), String>> {
         let (lab, program) = match self.prepared(scheme) {
@@ -183,20 +183,21 @@ impl Request {
             Err(why) => return Ok(Err(why)),
         };
         let tail = Tail::default();
-        let streams = Streams { stdin: None, stdout: Box::new(tail.clone()), stderr: Box::new(tail.clone()) };
-        let mut watch = Watch { timeout: None, signal: &mut *signal, say: &mut |_| {} };
+        let streams =
+            StreamTargets { stdin: None, stdout: Box::new(tail.clone()), stderr: Box::new(tail.clone()) };
+        let mut watch = Supervision { timeout: None, signal: &mut *signal, say: &mut |_| {} };
         let outcome = lab::run(&lab, &program, streams, &mut watch)?;
         let found = outcome.found.as_ref().ok_or_else(|| Error::failed("the monitor counted nothing"))?;
         Ok(match outcome.status {
-            Status::Exit(0) => Ok((Figures::of(&outcome, found), outcome.kernel.clone())),
-            Status::Exit(n) => Err(format!("it ended with status {n}: {}", tail.last_line())),
-            Status::Signal(n) => Err(format!("signal {n} ended it: {}", tail.last_line())),
+            ProgramEnd::Exit(0) => Ok((Figures::of(&outcome, found), outcome.kernel.clone())),
+            ProgramEnd::Exit(n) => Err(format!("it ended with status {n}: {}", tail.last_line())),
+            ProgramEnd::Signal(n) => Err(format!("signal {n} ended it: {}", tail.last_line())),
         })
     }
 
     fn result(
         &self,
-        schemes: &[(&'static str, Scheme)],
+        schemes: &[(&'static str, TrialScheme)],
         results: &[Vec<std::result::Result<Figures, String>>],
         linux: &str,
     ) -> Result<(Table, bool)> {
@@ -250,11 +251,11 @@ fn values(runs: &Runs, of: impl Fn(&Figures) -> f64) -> Vec<f64> {
 }
 
 fn median(runs: &Runs, of: impl Fn(&Figures) -> f64) -> Option<f64> {
-    statistics::median(values(runs, of))
+    Sorted::of(values(runs, of)).median()
 }
 
 fn spread(runs: &Runs, of: impl Fn(&Figures) -> f64) -> Option<f64> {
-    statistics::spread(values(runs, of))
+    Sorted::of(values(runs, of)).range()
 }
 
 fn row(name: &str, runs: &Runs, first: Option<f64>) -> Vec<Cell> {

@@ -6,11 +6,10 @@
 //! | this machine | [`host`] | wall time, in pairs; page homes and nodes of threads as proof |
 //! | the virtual NUMA machine | [`lab`] | memory accesses, by a monitor outside of the guest |
 //!
-//! [`scheme`] has the ways to place pages, [`statistics`] medians and intervals.
+//! [`scheme`] has the ways to place pages.
 
 #![forbid(unsafe_code)]
 
 pub mod host;
 pub mod lab;
 pub mod scheme;
-pub mod statistics;

@@ -12,7 +12,7 @@ use homenode_error::{Result, suggest};
 
 /// A way to place pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
+pub enum TrialScheme {
     /// As the program touches them.
     FirstTouch,
     /// As all threads of a kernel touch them.
@@ -25,7 +25,7 @@ pub enum Scheme {
     Live(&'static str),
 }
 
-impl Scheme {
+impl TrialScheme {
     /// The policy that simulates the scheme; `None`: nothing simulates Linux's own balancing, and
     /// one recording has one way to initialise.
     pub fn simulated(self) -> Option<&'static str> {
@@ -39,13 +39,13 @@ impl Scheme {
     }
 }
 
-const SCHEMES: [(&str, Scheme); 6] = [
-    ("first-touch", Scheme::FirstTouch),
-    ("parallel-init", Scheme::ParallelInit),
-    ("interleave", Scheme::Interleave),
-    ("balancing", Scheme::Balancing),
-    ("next-touch", Scheme::Live("next-touch")),
-    ("next-touch=region", Scheme::Live("next-touch=region")),
+const SCHEMES: [(&str, TrialScheme); 6] = [
+    ("first-touch", TrialScheme::FirstTouch),
+    ("parallel-init", TrialScheme::ParallelInit),
+    ("interleave", TrialScheme::Interleave),
+    ("balancing", TrialScheme::Balancing),
+    ("next-touch", TrialScheme::Live("next-touch")),
+    ("next-touch=region", TrialScheme::Live("next-touch=region")),
 ];
 
 /// The schemes asked for, or all that make sense for a kernel or for any program. `place` names
@@ -53,8 +53,9 @@ const SCHEMES: [(&str, Scheme); 6] = [
 ///
 /// # Errors
 /// A name is unknown.
-pub fn select(asked: &[String], kernel: bool, place: &str) -> Result<Vec<(&'static str, Scheme)>> {
-    let all: Vec<_> = SCHEMES.into_iter().filter(|(_, s)| kernel || *s != Scheme::ParallelInit).collect();
+pub fn select(asked: &[String], kernel: bool, place: &str) -> Result<Vec<(&'static str, TrialScheme)>> {
+    let all: Vec<_> =
+        SCHEMES.into_iter().filter(|(_, s)| kernel || *s != TrialScheme::ParallelInit).collect();
     if asked.is_empty() {
         return Ok(all);
     }
@@ -84,7 +85,7 @@ mod tests {
         let of = |asked: &[String], kernel| select(asked, kernel, "the lab");
         assert_eq!(of(&[], true).unwrap().len(), 6);
         assert_eq!(of(&[], false).unwrap().len(), 5);
-        assert_eq!(of(&["balancing".into()], false).unwrap(), [("balancing", Scheme::Balancing)]);
+        assert_eq!(of(&["balancing".into()], false).unwrap(), [("balancing", TrialScheme::Balancing)]);
         assert!(of(&["parallel-init".into()], false).is_err());
         assert!(of(&["balancin".into()], true).unwrap_err().to_string().contains("balancing"));
     }

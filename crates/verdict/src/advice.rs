@@ -9,14 +9,14 @@ use homenode_dataset::foreign;
 use homenode_log::recording::{SourcePlace, Symbols};
 use homenode_symbols::{self as symbols, Common, Resolver};
 
-use homenode_wire::facts::{Facts, Object, Origin};
+use homenode_wire::facts::{Facts, ObjectFacts, Origin};
 
 use crate::answer::{self, Worked};
 use crate::facts::{addresses, numbered};
 
 /// What things are called in the source of a process.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct SourceNames {
     /// Places by return address.
     pub places: BTreeMap<u64, SourcePlace>,
     /// Static objects by address in the program's file.
@@ -31,7 +31,7 @@ pub struct Names {
     pub variables: BTreeMap<Vec<u64>, (String, usize)>,
 }
 
-impl Names {
+impl SourceNames {
     /// Of what a process has left.
     pub fn of(facts: &Facts) -> Self {
         let modules = numbered(&facts.modules);
@@ -76,12 +76,12 @@ impl Names {
 
     /// Compilers put an underscore behind the names of common blocks. To look for them takes time
     /// in a large program.
-    fn may_be_common(&self, object: &Object) -> bool {
+    fn may_be_common(&self, object: &ObjectFacts) -> bool {
         matches!(&object.origin, Origin::Static(at) if self.statics.get(at).is_some_and(|n| n.ends_with('_')))
     }
 }
 
-impl From<Symbols> for Names {
+impl From<Symbols> for SourceNames {
     /// The program is the first module.
     fn from(found: Symbols) -> Self {
         let of_program = found.statics.into_iter().filter(|s| s.module == 0);
@@ -106,7 +106,7 @@ const USES: u64 = 5;
 
 /// What an object is called: `array a, allocated at init.c:31`. `among`: all objects that the
 /// report names.
-pub fn name(object: &Object, among: &[Object], names: &Names) -> String {
+pub fn name(object: &ObjectFacts, among: &[ObjectFacts], names: &SourceNames) -> String {
     if let Some(frames) = &object.python {
         return format!("the array allocated near {}", frames.replace(" < ", ", called from "));
     }
@@ -132,13 +132,16 @@ pub fn name(object: &Object, among: &[Object], names: &Names) -> String {
 const CALLERS: usize = 2;
 
 /// The frames of which more than an address is known, innermost first.
-fn known<'a>(frames: &'a [u64], names: &'a Names) -> impl Iterator<Item = (u64, &'a SourcePlace)> + Clone {
+fn known<'a>(
+    frames: &'a [u64],
+    names: &'a SourceNames,
+) -> impl Iterator<Item = (u64, &'a SourcePlace)> + Clone {
     frames.iter().filter_map(|f| Some((*f, names.places.get(f)?)))
 }
 
 /// By the variable that gets it; the program's own allocating functions have none, or one that is
 /// all arrays' name: then their callers say.
-fn allocated_at(object: &Object, among: &[Object], names: &Names) -> Option<String> {
+fn allocated_at(object: &ObjectFacts, among: &[ObjectFacts], names: &SourceNames) -> Option<String> {
     let frames = object.origin.frames();
     if let Some((variable, call)) = names.variables.get(frames) {
         let own = |place: &&SourcePlace| place.file.as_deref().is_some_and(|file| !is_header(file));
@@ -282,7 +285,7 @@ const ARENAS: &[&str] = &["arena", "pymalloc", "mi_segment", "mi_os_alloc", "_Py
 
 /// Whether the object belongs to an interpreter's own allocator: nobody can initialise it
 /// elsewhere.
-fn is_arena(object: &Object, names: &Names) -> bool {
+fn is_arena(object: &ObjectFacts, names: &SourceNames) -> bool {
     let of = |place: &SourcePlace| {
         let function = place.function.as_deref().unwrap_or_default().to_ascii_lowercase();
         let file = place.file.as_deref().map_or("", file_name);
@@ -297,7 +300,7 @@ fn is_header(file: &str) -> bool {
 
 /// Whether somebody who knows the source can find the object by its name: a variable, or a line of
 /// theirs. A line of a header that allocates for everybody is none, nor is an address.
-fn can_be_found(object: &Object, names: &Names) -> bool {
+fn can_be_found(object: &ObjectFacts, names: &SourceNames) -> bool {
     match &object.origin {
         _ if is_arena(object, names) => false,
         _ if object.python.is_some() => true,
@@ -330,7 +333,7 @@ fn short(name: &str) -> String {
 /// Advice for each object that was on the wrong nodes and can be found in the source, the largest
 /// first. Empty for a short run of threads that are not bound: in the next run these threads may
 /// use other nodes.
-pub fn all(facts: &Facts, names: &Names) -> Vec<Advice> {
+pub fn all(facts: &Facts, names: &SourceNames) -> Vec<Advice> {
     let mut said: Vec<Advice> = Vec::new();
     if answer::worked(facts) == Worked::ThreadsNotBound {
         return said;
@@ -353,7 +356,7 @@ pub fn all(facts: &Facts, names: &Names) -> Vec<Advice> {
 }
 
 /// A sentence for each object that was on the wrong nodes, the largest first.
-pub fn sentences(facts: &Facts, names: &Names) -> Vec<String> {
+pub fn sentences(facts: &Facts, names: &SourceNames) -> Vec<String> {
     all(facts, names).iter().map(Advice::sentence).collect()
 }
 
@@ -364,7 +367,7 @@ fn in_turn(seen: &str) -> String {
     )
 }
 
-fn finding(object: &Object) -> Option<(String, Remedy)> {
+fn finding(object: &ObjectFacts) -> Option<(String, Remedy)> {
     let pages: u64 = object.homes.iter().sum();
     let touched: u64 = object.touched.iter().sum();
     if object.contested {
@@ -445,10 +448,10 @@ mod tests {
         }
     }
 
-    fn object(homes: &[u64], touched: &[u64], moved: u64, ping_pongs: u64) -> Object {
+    fn object(homes: &[u64], touched: &[u64], moved: u64, ping_pongs: u64) -> ObjectFacts {
         let origin = Origin::Static(0);
         let (homes, touched) = (homes.into(), touched.into());
-        Object {
+        ObjectFacts {
             origin,
             bytes: homenode_model::Bytes::mib(1),
             moved,
@@ -463,7 +466,7 @@ mod tests {
 
     #[test]
     fn advice_follows_homes_and_touches() {
-        let says = |o: &Object| finding(o).map(|f| f.0).unwrap_or_default();
+        let says = |o: &ObjectFacts| finding(o).map(|f| f.0).unwrap_or_default();
         assert!(
             says(&object(&[100], &[50, 50], 50, 0))
                 .starts_with("first touched by one thread (node 0 had 100 of")
@@ -472,7 +475,7 @@ mod tests {
         assert!(says(&object(&[50, 50], &[50, 50], 50, 0)).contains("another distribution"));
         assert!(says(&object(&[100], &[50, 50], 90, 60)).contains("back and forth"));
         assert_eq!(says(&object(&[100], &[100], 0, 0)), "");
-        let mut names = Names::default();
+        let mut names = SourceNames::default();
         assert_eq!(name(&object(&[], &[], 0, 0), &[], &names), "a static array");
         names.statics.insert(0, "grid".into());
         assert_eq!(name(&object(&[], &[], 0, 0), &[], &names), "array grid, static");
@@ -499,27 +502,27 @@ mod tests {
             (4, place("Objects/obmalloc.c", "new_arena")),
             (5, place("", "_PyObject_Arena_Alloc")),
         ];
-        let names = Names { places: places.into(), ..Names::default() };
+        let names = SourceNames { places: places.into(), ..SourceNames::default() };
         let of = |frames: &[u64]| {
             let mut all = [0; homenode_wire::facts::FRAMES];
             all[..frames.len()].copy_from_slice(frames);
-            Object { origin: Origin::Allocated(all), ..object(&[100], &[50, 50], 50, 0) }
+            ObjectFacts { origin: Origin::Allocated(all), ..object(&[100], &[50, 50], 50, 0) }
         };
-        let said = |objects: &[Object]| {
+        let said = |objects: &[ObjectFacts]| {
             let mut facts = Facts::default();
             facts.objects.most = objects.to_vec();
             all(&facts, &names).into_iter().map(|a| a.short).collect::<Vec<_>>()
         };
         // Addresses alone, a header alone, a static without a name, an interpreter's own memory.
         assert!(said(&[of(&[9]), of(&[1]), object(&[100], &[50, 50], 50, 0), of(&[4, 2])]).is_empty());
-        let python = Object { python: Some("a.py:1 (f)".into()), ..of(&[5]) };
+        let python = ObjectFacts { python: Some("a.py:1 (f)".into()), ..of(&[5]) };
         assert!(said(&[python]).is_empty());
         assert_eq!(said(&[of(&[1, 2])]), ["the array of lulesh.cc:113"]);
         assert_eq!(said(&[of(&[3]), of(&[3])]), ["the array of MAIN__"], "once");
         // An array of 125 pages that lived 149 times.
-        let small = Object { lives: 149, bytes: homenode_model::Bytes(125 << 12), ..of(&[2]) };
+        let small = ObjectFacts { lives: 149, bytes: homenode_model::Bytes(125 << 12), ..of(&[2]) };
         assert!(said(std::slice::from_ref(&small)).is_empty());
-        let large = Object { bytes: homenode_model::Bytes::mib(1), lives: 4, ..small };
+        let large = ObjectFacts { bytes: homenode_model::Bytes::mib(1), lives: 4, ..small };
         assert!(finding(&large).unwrap().0.contains("node 0 had 25 of 25 pages"));
         assert_eq!(said(&[large]).len(), 1);
     }
@@ -559,15 +562,16 @@ mod tests {
             ..SourcePlace::default()
         };
         let places = (1..=5).map(|line| (u64::from(line), place(line))).collect();
-        let names = Names { places, ..Names::default() };
+        let names = SourceNames { places, ..SourceNames::default() };
         let of = |frames: &[u64]| {
             let mut all = [0; homenode_wire::facts::FRAMES];
             all[..frames.len()].copy_from_slice(frames);
-            Object { origin: Origin::Allocated(all), ..object(&[], &[], 0, 0) }
+            ObjectFacts { origin: Origin::Allocated(all), ..object(&[], &[], 0, 0) }
         };
         let (u, w) = (of(&[9, 2, 4]), of(&[9, 2, 5]));
-        let says =
-            |o: &Object, among: &[Object]| name(o, among, &names).replace(file.to_str().unwrap(), "own.c");
+        let says = |o: &ObjectFacts, among: &[ObjectFacts]| {
+            name(o, among, &names).replace(file.to_str().unwrap(), "own.c")
+        };
         let name = |place: &SourcePlace| place.to_string().replace(file.to_str().unwrap(), "own.c");
         let [inner, bare, four, five] = [2, 3, 4, 5].map(|l| name(&place(l)));
         let both = [u.clone(), w.clone()];

@@ -23,7 +23,7 @@ use homenode_dataset::foreign;
 use homenode_model::Ns;
 use homenode_wire::facts::{Arming, Facts, Guard, Samples, Verdict};
 
-use crate::advice::{self, Names};
+use crate::advice::{self, SourceNames};
 use crate::report::mib;
 use crate::schedule;
 use crate::text::{COLUMNS, first_that_fits, percent, seconds};
@@ -273,7 +273,7 @@ pub struct Answer {
 
 impl Answer {
     /// Of processes, the first of which has run most regions. `command` is what was run.
-    pub fn of(processes: &[Facts], names: &[Names], command: &str) -> Option<Self> {
+    pub fn of(processes: &[Facts], names: &[SourceNames], command: &str) -> Option<Self> {
         let first = processes.first()?;
         if looked_at_loops_alone(first) {
             let dealt = schedule::of(processes).map(|d| schedule::line(d, ROOM));
@@ -395,7 +395,9 @@ fn next(f: &Facts, advice: &[advice::Advice], command: &str) -> String {
 mod tests {
     use super::*;
     use homenode_model::Bytes;
-    use homenode_wire::facts::{Counters, FRAMES, Guard, Object, Objects, Origin, Regions, Threads, Watch};
+    use homenode_wire::facts::{
+        FRAMES, Guard, MoverCounters, ObjectFacts, ObjectTotals, Origin, Regions, ThreadNodes, WatchFacts,
+    };
 
     fn ran() -> Facts {
         let regions = Regions { in_source: 2, runs: 40, ..Regions::default() };
@@ -407,17 +409,17 @@ mod tests {
     }
 
     fn judged(verdict: Verdict, moved: Samples, held: Samples) -> Facts {
-        let objects = Objects { moved: 500, ..Objects::default() };
+        let objects = ObjectTotals { moved: 500, ..ObjectTotals::default() };
         Facts { guard: Guard { off: false, verdict, moved, held, contested: 0 }, objects, ..ran() }
     }
 
-    fn object(moved: u64, touched: Vec<u64>) -> Object {
+    fn object(moved: u64, touched: Vec<u64>) -> ObjectFacts {
         let homes = vec![touched.iter().sum()];
-        Object { moved, homes, touched, ..Object::bare(Origin::Static(1), Bytes::mib(1)) }
+        ObjectFacts { moved, homes, touched, ..ObjectFacts::bare(Origin::Static(1), Bytes::mib(1)) }
     }
 
     fn lines(f: &Facts) -> [String; 3] {
-        let mut names = Names::default();
+        let mut names = SourceNames::default();
         names.statics.insert(1, "grid".into());
         let answer = Answer::of(std::slice::from_ref(f), &[names], "./app").unwrap();
         let lines = answer.lines();
@@ -468,7 +470,7 @@ mod tests {
     #[test]
     fn what_is_at_home_already_is_nothing_to_gain() {
         let most = vec![object(3, vec![2000, 2094])];
-        let objects = Objects { moved: 3, most, ..Objects::default() };
+        let objects = ObjectTotals { moved: 3, most, ..ObjectTotals::default() };
         let f = Facts { objects, pretended: true, ..ran() };
         assert_eq!(
             lines(&f),
@@ -482,7 +484,7 @@ mod tests {
 
     #[test]
     fn threads_that_change_nodes_come_first_and_take_no_gain_away() {
-        let threads = Threads { threads: 4, unbound: 4, changed_nodes: 3, nodes: 2, looks: 4 * LOOKS };
+        let threads = ThreadNodes { threads: 4, unbound: 4, changed_nodes: 3, nodes: 2, looks: 4 * LOOKS };
         for verdict in [Verdict::Harms, Verdict::NoGain, Verdict::Open, Verdict::AtHome] {
             let f = Facts { threads, ..judged(verdict, samples(20, 24), samples(2, 24)) };
             let [first, _, next] = lines(&f);
@@ -495,7 +497,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_is_told_although_nothing_moved() {
-        let watch = Watch { before: samples(373, 746), ..Watch::default() };
+        let watch = WatchFacts { before: samples(373, 746), ..WatchFacts::default() };
         let seen = Facts { watch: Some(watch), ..ran() };
         assert_eq!(worked(&seen), Worked::NothingMoved);
         assert_eq!(
@@ -507,19 +509,24 @@ mod tests {
 
     #[test]
     fn threads_that_shared_a_node_by_chance_are_no_reason_to_say_that_nothing_is_to_be_gained() {
-        let threads = Threads { threads: 2, unbound: 2, changed_nodes: 0, nodes: 1, looks: 2 * LOOKS };
+        let threads = ThreadNodes { threads: 2, unbound: 2, changed_nodes: 0, nodes: 1, looks: 2 * LOOKS };
         let most = vec![object(0, vec![4096])];
-        let f = Facts { threads, objects: Objects { most, ..Objects::default() }, pretended: true, ..ran() };
+        let f = Facts {
+            threads,
+            objects: ObjectTotals { most, ..ObjectTotals::default() },
+            pretended: true,
+            ..ran()
+        };
         let [first, _, next] = lines(&f);
         assert_eq!(first, "homenode: 2 of 2 threads are not bound; not judged: 0 pages moved");
         assert_eq!(next, "homenode: next: homenode run --bind --pretend-nodes 2 -- ./app");
         // Armed, and nobody came from elsewhere: that may be chance, too.
-        let counters = Counters { arms: 1, ..Counters::default() };
-        let some = Threads { nodes: 2, ..threads };
-        let apart = Facts { threads: some, counters, objects: Objects::default(), ..f.clone() };
+        let counters = MoverCounters { arms: 1, ..MoverCounters::default() };
+        let some = ThreadNodes { nodes: 2, ..threads };
+        let apart = Facts { threads: some, counters, objects: ObjectTotals::default(), ..f.clone() };
         assert_eq!(lines(&apart)[0], "homenode: no page was moved");
         assert!(lines(&apart)[2].contains("run --bind"));
-        for threads in [Threads { unbound: 0, ..threads }, Threads { nodes: 2, ..threads }] {
+        for threads in [ThreadNodes { unbound: 0, ..threads }, ThreadNodes { nodes: 2, ..threads }] {
             assert_eq!(worked(&Facts { threads, ..f.clone() }), Worked::NothingToGain);
         }
     }
@@ -527,8 +534,10 @@ mod tests {
     #[test]
     fn a_short_run_of_threads_that_are_not_bound_says_the_same_every_time() {
         // Where such threads ran is chance. So are the guard's verdict and the changes of nodes.
-        let seen = Threads { threads: 2, unbound: 2, changed_nodes: 0, nodes: 2, looks: 2 * LOOKS - 1 };
-        for threads in [seen, Threads { changed_nodes: 1, ..seen }, Threads { nodes: 1, looks: 4, ..seen }] {
+        let seen = ThreadNodes { threads: 2, unbound: 2, changed_nodes: 0, nodes: 2, looks: 2 * LOOKS - 1 };
+        for threads in
+            [seen, ThreadNodes { changed_nodes: 1, ..seen }, ThreadNodes { nodes: 1, looks: 4, ..seen }]
+        {
             for verdict in [Verdict::Pays, Verdict::Harms, Verdict::NoGain, Verdict::Open] {
                 let f = Facts { threads, ..judged(verdict, samples(1, 24), samples(12, 24)) };
                 let [first, _, next] = lines(&f);
@@ -538,9 +547,9 @@ mod tests {
         }
         // Once they are seen often enough, or bound, the guard's verdict counts. Two helper threads
         // of a bound team do not matter.
-        let helped = Threads { threads: 10, looks: 40, ..seen };
+        let helped = ThreadNodes { threads: 10, looks: 40, ..seen };
         for threads in
-            [Threads { looks: 2 * LOOKS, ..seen }, Threads { unbound: 0, looks: 4, ..seen }, helped]
+            [ThreadNodes { looks: 2 * LOOKS, ..seen }, ThreadNodes { unbound: 0, looks: 4, ..seen }, helped]
         {
             let f = Facts { threads, ..judged(Verdict::Pays, samples(1, 24), samples(12, 24)) };
             assert_eq!(worked(&f), Worked::Pays);
@@ -556,7 +565,7 @@ mod tests {
         // Against moving, the guard's numbers are chance where most memory is such.
         for verdict in [Verdict::Harms, Verdict::NoGain, Verdict::AtHome] {
             let harms = judged(verdict, samples(20, 24), samples(2, 24));
-            let objects = Objects { pages: 2048, ..harms.objects.clone() };
+            let objects = ObjectTotals { pages: 2048, ..harms.objects.clone() };
             let of = |contested| Facts {
                 guard: Guard { contested, ..harms.guard },
                 objects: objects.clone(),
@@ -577,7 +586,7 @@ mod tests {
     fn what_to_do_next_names_array_and_remedy() {
         let f = judged(Verdict::Pays, samples(1, 24), samples(12, 24));
         let most = vec![object(500, vec![500, 500])];
-        let f = Facts { objects: Objects { moved: 500, most, ..Objects::default() }, ..f };
+        let f = Facts { objects: ObjectTotals { moved: 500, most, ..ObjectTotals::default() }, ..f };
         assert_eq!(lines(&f)[2], "homenode: next: initialise grid in a parallel loop (-v says why)");
         // Nothing is seen of a program without OpenMP.
         let none = Facts { nodes: 2, ..Facts::default() };

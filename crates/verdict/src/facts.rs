@@ -6,20 +6,20 @@ use std::path::Path;
 
 use homenode_log::recording;
 use homenode_wire::Message;
-use homenode_wire::facts::{Facts, Module, Region};
+use homenode_wire::facts::{Facts, LoadedFile, Region};
 
-use homenode_symbols::Addresses;
+use homenode_symbols::AddressList;
 
 /// What processes left in a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Left<M> {
+pub struct FactsFolder<M> {
     /// What can be read.
     pub whole: Vec<M>,
     /// What is damaged, a sentence each.
     pub damaged: Vec<String>,
 }
 
-impl<M: Message> Left<M> {
+impl<M: Message> FactsFolder<M> {
     /// The messages in files whose names begin with `prefix` and go on with the number of a
     /// process.
     fn read(folder: &Path, prefix: &str) -> Self {
@@ -40,16 +40,16 @@ impl<M: Message> Left<M> {
 }
 
 /// All reports in a folder, those with most regions first.
-pub fn all(folder: &Path) -> Left<Facts> {
-    let mut left = Left::<Facts>::read(folder, "report.");
+pub fn all(folder: &Path) -> FactsFolder<Facts> {
+    let mut left = FactsFolder::<Facts>::read(folder, "report.");
     left.whole.sort_by_key(|f| (std::cmp::Reverse(f.regions.runs), f.pid));
     left
 }
 
 /// Addresses that want names.
-pub fn addresses(facts: &Facts) -> Addresses {
+pub fn addresses(facts: &Facts) -> AddressList {
     let region = |r: &Region| if r.function > 1 { r.function } else { r.caller };
-    Addresses {
+    AddressList {
         sites: BTreeSet::new(),
         callers: facts.objects.most.iter().flat_map(|o| o.origin.frames()).copied().collect(),
         regions: facts.regions.longest.iter().map(region).collect(),
@@ -58,9 +58,9 @@ pub fn addresses(facts: &Facts) -> Addresses {
 }
 
 /// Loaded files as a recording numbers them.
-pub fn numbered(modules: &[Module]) -> Vec<recording::Module> {
-    let one = |(index, m): (u64, &Module)| {
-        let Module { base, low, high, path } = m.clone();
+pub fn numbered(modules: &[LoadedFile]) -> Vec<recording::Module> {
+    let one = |(index, m): (u64, &LoadedFile)| {
+        let LoadedFile { base, low, high, path } = m.clone();
         recording::Module { index, base, low, high, path }
     };
     (0..).zip(modules).map(one).collect()

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use homenode_dataset::foreign;
 use homenode_model::Ns;
-use homenode_wire::facts::{Arming, Facts, KnownMoves, Object, Region, Samples, Times};
+use homenode_wire::facts::{Arming, Facts, KnownMoves, ObjectFacts, Region, RoundTimings, Samples};
 use serde_json::{Value, json};
 
-use crate::advice::{self, Names};
+use crate::advice::{self, SourceNames};
 use crate::answer::{self, Answer, PREFIX, Worked};
 use crate::schedule;
 use crate::text::{COLUMNS, percent, seconds, wrapped};
@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "homenode/run/2";
 
 /// Everything that a report is made of.
 #[derive(Debug)]
-pub struct Report<'a> {
+pub struct RunReport<'a> {
     /// From the program's start to its end.
     pub elapsed: Duration,
     /// What was run.
@@ -32,7 +32,7 @@ pub struct Report<'a> {
     /// What processes left behind.
     pub processes: &'a [Facts],
     /// Names by process.
-    pub names: &'a [Names],
+    pub names: &'a [SourceNames],
 }
 
 /// Why there may be nothing to tell of.
@@ -42,7 +42,7 @@ const NO_REPORT: &str =
 /// Processes that the report describes one by one.
 const PROCESSES: usize = 4;
 
-impl Report<'_> {
+impl RunReport<'_> {
     /// The answer: at most three lines of [`COLUMNS`] columns, and one of the loops where homenode
     /// was to hand them out.
     pub fn answer(&self) -> String {
@@ -119,7 +119,7 @@ impl Report<'_> {
     }
 }
 
-fn process(out: &mut String, f: &Facts, names: &Names, several: bool) -> std::fmt::Result {
+fn process(out: &mut String, f: &Facts, names: &SourceNames, several: bool) -> std::fmt::Result {
     if several {
         writeln!(out, " process {}", f.pid)?;
     }
@@ -283,9 +283,9 @@ fn known_moves(out: &mut String, f: &Facts) -> std::fmt::Result {
     }
 }
 
-fn process_json(f: &Facts, names: &Names) -> Value {
+fn process_json(f: &Facts, names: &SourceNames) -> Value {
     let (o, c) = (&f.objects, &f.counters);
-    let object = |o: &Object| {
+    let object = |o: &ObjectFacts| {
         json!({
             "name": advice::name(o, &f.objects.most, names),
             "static": o.origin.is_static(),
@@ -379,7 +379,7 @@ fn nanos(d: Duration) -> u64 {
     u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn times_json(t: &Times) -> Value {
+fn times_json(t: &RoundTimings) -> Value {
     match t.rounds {
         0 => Value::Null,
         n => json!({
@@ -515,7 +515,7 @@ fn remote(out: &mut String, f: &Facts) -> std::fmt::Result {
 }
 
 fn iteration(out: &mut String, f: &Facts) -> std::fmt::Result {
-    let show = |t: &Times| match (t.rounds, t.interval) {
+    let show = |t: &RoundTimings| match (t.rounds, t.interval) {
         (0, _) => "none timed".to_owned(),
         (n, None) => format!("{} over {n}, too few for an interval", seconds(t.median)),
         (n, Some((from, to))) => {
@@ -601,12 +601,12 @@ fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
     writeln!(out, "  result     {says}")
 }
 
-fn region_name(r: &Region, names: &Names) -> String {
+fn region_name(r: &Region, names: &SourceNames) -> String {
     let at = if r.function > 1 { r.function } else { r.caller };
     names.places.get(&at).map_or_else(|| format!("{at:#x}"), |p| foreign::clean(&p.to_string()))
 }
 
-fn per_region(out: &mut String, f: &Facts, names: &Names) -> std::fmt::Result {
+fn per_region(out: &mut String, f: &Facts, names: &SourceNames) -> std::fmt::Result {
     for r in f.regions.longest.iter().filter(|r| r.armings > 0).take(8) {
         writeln!(
             out,
@@ -624,11 +624,11 @@ fn per_region(out: &mut String, f: &Facts, names: &Names) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_wire::facts::{Guard, Objects, Origin, Regions, Rounds, Verdict};
+    use homenode_wire::facts::{Guard, ObjectTotals, Origin, Regions, RoundFacts, Verdict};
 
     fn report(facts: &[Facts]) -> (String, Value) {
-        let names = vec![Names::default(); facts.len()];
-        let report = Report {
+        let names = vec![SourceNames::default(); facts.len()];
+        let report = RunReport {
             elapsed: Duration::from_millis(1500),
             command: "app".into(),
             policy: "next-touch".into(),
@@ -645,17 +645,17 @@ mod tests {
         Facts { regions, ..Facts::default() }
     }
 
-    fn objects(pages: u64, moved: u64, most: Vec<Object>) -> Objects {
-        Objects { living: 1, took_part: 1, pages, moved, ping_pongs: 0, most }
+    fn objects(pages: u64, moved: u64, most: Vec<ObjectFacts>) -> ObjectTotals {
+        ObjectTotals { living: 1, took_part: 1, pages, moved, ping_pongs: 0, most }
     }
 
     #[test]
     fn no_count_stands_without_its_kind() {
-        let most = Object {
+        let most = ObjectFacts {
             moved: 50,
             homes: vec![100],
             touched: vec![50, 50],
-            ..Object::bare(Origin::Static(0), homenode_model::Bytes::mib(1))
+            ..ObjectFacts::bare(Origin::Static(0), homenode_model::Bytes::mib(1))
         };
         let mut facts = Facts { nodes: 2, objects: objects(100, 50, vec![most]), ..with_runs(40) };
         facts.rounds.count = 20;
@@ -689,8 +689,9 @@ mod tests {
 
     #[test]
     fn a_median_of_few_has_no_interval() {
-        let times = |rounds, interval| Times { rounds, low: Ns(1), median: Ns(2), high: Ns(3), interval };
-        let rounds = Rounds { count: 9, before: times(5, None), after: times(6, Some((Ns(1), Ns(4)))) };
+        let times =
+            |rounds, interval| RoundTimings { rounds, low: Ns(1), median: Ns(2), high: Ns(3), interval };
+        let rounds = RoundFacts { count: 9, before: times(5, None), after: times(6, Some((Ns(1), Ns(4)))) };
         let facts = Facts { rounds, ..with_runs(9) };
         let (text, json) = report(&[facts]);
         assert!(
@@ -741,7 +742,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_told() {
         let none: &[Facts] = &[];
-        let answer = Report {
+        let answer = RunReport {
             elapsed: Duration::ZERO,
             command: "app".into(),
             policy: String::new(),

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use homenode_dataset::Dataset;
 use homenode_report::time::Timeline;
 use homenode_view::cache;
-use homenode_view::opened::{Loaded, load};
+use homenode_view::opened::{OpenedRecordings, load};
 use homenode_view::page;
 use homenode_view::tiles::build::{Window, finer};
-use homenode_view::tiles::nodes::Nodes;
+use homenode_view::tiles::nodes::RecordedNodes;
 use homenode_view::tiles::pyramid::{Pyramid, PyramidError};
-use homenode_view::{Budget, findings};
+use homenode_view::{PyramidBudget, findings};
 
 /// Windows that are drawn.
 const TILES: u64 = 140;
@@ -39,8 +39,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("accesses: {} MiB", open()?.size_of("accesses") >> 20);
 
     let begun = Instant::now();
-    let Loaded { mut model, mut opened, mut pyramids } =
-        load(vec![open()?], None, Budget::SERVER, &mut cache::begin, &mut |_, _| true).ok_or("stopped")?;
+    let OpenedRecordings { mut model, mut opened, mut pyramids } =
+        load(vec![open()?], None, PyramidBudget::SERVER, &mut cache::begin, &mut |_, _| true)
+            .ok_or("stopped")?;
     println!("pictures, cold: {:.1} s", begun.elapsed().as_secs_f64());
     let begun = Instant::now();
     let pyramid = cache::finish(&opened[0].set, pyramids.remove(0)?, &mut |_| true)?;
@@ -62,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pyramid = kept.unwrap_or(pyramid);
     let set = open()?;
     let timeline = Timeline::of(&set);
-    let nodes = Nodes::of(&set, &opened[0].report);
+    let nodes = RecordedNodes::of(&set, &opened[0].report);
     let largest = model.objects.iter().max_by_key(|o| o.pages).ok_or("no object has a picture")?;
     let object = largest.report.object.ok_or("it has no number")?;
     let (pages, intervals) = (largest.pages, model.time.intervals);
@@ -98,8 +99,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     measure(None, "from the tables");
 
     let mut none = |_: &Dataset, _| Err(PyramidError::Damaged("a file draws nothing finer"));
-    let Loaded { model: mut file, .. } =
-        load(vec![set], None, Budget::FILE, &mut none, &mut |_, _| true).ok_or("stopped")?;
+    let OpenedRecordings { model: mut file, .. } =
+        load(vec![set], None, PyramidBudget::FILE, &mut none, &mut |_, _| true).ok_or("stopped")?;
     let html = page::write_file(&mut file, page::MOST_BYTES)?;
     println!("page in a file: {:.2} MB", html.len() as f64 / 1e6);
     println!("resident at most: {} MiB", resident());

@@ -17,20 +17,20 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use homenode_dataset::folder::{META, TABLES, room};
-use homenode_dataset::{Dataset, Table as _, foreign, tables};
+use homenode_dataset::{Dataset, TableRow as _, foreign, tables};
 use homenode_model::{Bytes, NodeId, ObjectId};
 use homenode_report::Unit;
 use homenode_report::time::Timeline;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Model;
+use crate::model::PageModel;
 use crate::opened::Opened;
 use crate::page;
-use crate::server::Shown;
+use crate::server::ServedPage;
 use crate::source;
-use crate::tiles::nodes::Nodes;
+use crate::tiles::nodes::RecordedNodes;
 use crate::tiles::pyramid::gather::gather;
-use crate::tiles::pyramid::{Pyramid, PyramidError, Recipe, Writer};
+use crate::tiles::pyramid::{Pyramid, PyramidError, PyramidWriter, Recipe};
 
 /// The file, in the folder of the recording.
 pub const FILE: &str = "view.tiles";
@@ -133,14 +133,14 @@ fn check_room(accesses: u64, room: Bytes) -> Result<(), PyramidError> {
 /// # Errors
 /// No file can be made there, the disk has too little room, or the recording is too large for a
 /// pyramid.
-pub fn begin(set: &Dataset, recipe: Recipe) -> Result<Writer, PyramidError> {
+pub fn begin(set: &Dataset, recipe: Recipe) -> Result<PyramidWriter, PyramidError> {
     match stamp(set).filter(|_| is_worth(set)) {
-        None => Writer::in_memory(recipe),
+        None => PyramidWriter::in_memory(recipe),
         Some((folder, _)) => {
             let new = folder.join(PYRAMID_NEW);
             let _ = fs::remove_file(&new);
             check_room(set.size_of(tables::Access::NAME), room(&folder)?)?;
-            Writer::create(recipe, &new)
+            PyramidWriter::create(recipe, &new)
         }
     }
 }
@@ -152,7 +152,7 @@ pub fn begin(set: &Dataset, recipe: Recipe) -> Result<Writer, PyramidError> {
 /// It cannot be written or read, or `more` said no; nothing is left of it.
 pub fn finish(
     set: &Dataset,
-    writer: Writer,
+    writer: PyramidWriter,
     more: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Pyramid, PyramidError> {
     let (folder, stamp) = stamp(set).unwrap_or_default();
@@ -179,7 +179,7 @@ pub fn build(
     more: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<Pyramid>, PyramidError> {
     let timeline = Timeline::of(set);
-    let nodes = Nodes::of_list(drawn.nodes.iter().copied());
+    let nodes = RecordedNodes::of_list(drawn.nodes.iter().copied());
     let writer = gather(set, &timeline, &nodes, &drawn.objects, &mut |recipe| begin(set, recipe), more)?;
     let Some(writer) = writer else { return Ok(None) };
     match finish(set, writer, &mut |_| more(u64::MAX)) {
@@ -203,11 +203,11 @@ pub fn is_worth(set: &Dataset) -> bool {
 ///
 /// # Errors
 /// It cannot be kept, and nothing is left behind.
-pub fn save(opened: &Opened, model: &Model) -> io::Result<()> {
+pub fn save(opened: &Opened, model: &PageModel) -> io::Result<()> {
     let unkept =
         || io::Error::new(io::ErrorKind::Unsupported, "it is not in a folder of its own, or not complete");
     let (folder, stamp) = stamp(&opened.set).ok_or_else(unkept)?;
-    let bare = Model { sources: Vec::new(), ..model.clone() };
+    let bare = PageModel { sources: Vec::new(), ..model.clone() };
     let json = page::json(&bare)?;
     let mut sum = Sum::new();
     sum.add(json.as_bytes());
@@ -249,7 +249,7 @@ pub struct Drawn {
 
 /// What was kept of a data set, if it is still right. `folder`: where the source lies, if it is
 /// looked for.
-pub fn load(set: &Dataset, folder: Option<&Path>) -> Option<(Shown, Drawn)> {
+pub fn load(set: &Dataset, folder: Option<&Path>) -> Option<(ServedPage, Drawn)> {
     let (place, stamp) = stamp(set)?;
     let text = foreign::read(&place.join(FILE), MOST).ok()?;
     let (head, json) = text.split_once('\n')?;
@@ -273,7 +273,7 @@ pub fn load(set: &Dataset, folder: Option<&Path>) -> Option<(Shown, Drawn)> {
     let objects = head.drawn.into_iter().filter_map(of).collect();
     let nodes: Vec<NodeId> = head.nodes.into_iter().map(NodeId).collect();
     let drawn = Drawn { nodes: nodes.clone(), objects };
-    Some((Shown::kept(model, set.clone(), Nodes::of_list(nodes), units), drawn))
+    Some((ServedPage::kept(model, set.clone(), RecordedNodes::of_list(nodes), units), drawn))
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use homenode_error::{Context as _, Result};
 use homenode_explain::Explanation;
 use homenode_explain::effect::TODAY;
 use homenode_explain::exact;
-use homenode_explain::explanation::{Finding as Found, Fix as Told, Place, Variable as Named};
+use homenode_explain::explanation::{Finding as Found, FindingObject as Named, Fix as Told, Place};
 use homenode_explain::observed;
 use homenode_explain::warning::WarningKind;
 use homenode_log::recording::Recording;
-use homenode_schemes::{self as schemes, Loaded};
+use homenode_schemes::{self as schemes, LoadedRecording};
 use homenode_task::Task;
 use homenode_text::explained;
 use homenode_text::human::plain;
@@ -34,14 +34,14 @@ pub struct Findings {
     /// What a reader must know first.
     pub warnings: Vec<String>,
     /// Most time saved first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ShownFinding>,
     /// What all fixes together bring, where there are several.
     pub together: Option<String>,
 }
 
 /// A fault, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct ShownFinding {
     /// The variables in a few words.
     pub names: String,
     /// The fault in a few words.
@@ -53,25 +53,25 @@ pub struct Finding {
     /// Who uses it, and how much of that is remote.
     pub used: String,
     /// The variables.
-    pub variables: Vec<Variable>,
+    pub variables: Vec<ShownVariable>,
     /// What to do, best first.
-    pub fixes: Vec<Fix>,
+    pub fixes: Vec<ShownFix>,
 }
 
 /// A variable of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Variable {
+pub struct ShownVariable {
     /// The object's id, the same in every recording.
     pub id: String,
     /// What people call it.
     pub name: String,
     /// Where it is allocated or declared.
-    pub place: At,
+    pub place: FindingPlace,
 }
 
 /// A place in the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct At {
+pub struct FindingPlace {
     /// The file, as the compiler was given it.
     pub file: Option<String>,
     /// The line.
@@ -82,11 +82,11 @@ pub struct At {
 
 /// What to do, and what it brings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fix {
+pub struct ShownFix {
     /// The change in the source's words, or a command line.
     pub text: String,
     /// The line that changes.
-    pub at: Option<At>,
+    pub at: Option<FindingPlace>,
     /// What it brings; none where nothing was simulated.
     pub expected: Option<String>,
 }
@@ -95,7 +95,7 @@ fn shown(text: &str) -> String {
     plain(&clean(text))
 }
 
-impl From<&Place> for At {
+impl From<&Place> for FindingPlace {
     fn from(place: &Place) -> Self {
         let shown = |text: &String| shown(text);
         Self {
@@ -106,28 +106,28 @@ impl From<&Place> for At {
     }
 }
 
-impl From<&Named> for Variable {
+impl From<&Named> for ShownVariable {
     fn from(v: &Named) -> Self {
-        Self { id: v.id.clone(), name: shown(&v.name), place: At::from(&v.allocated) }
+        Self { id: v.id.clone(), name: shown(&v.name), place: FindingPlace::from(&v.allocated) }
     }
 }
 
-fn fix(it: &Explanation, fix: &Told, first: bool) -> Fix {
+fn fix(it: &Explanation, fix: &Told, first: bool) -> ShownFix {
     let expected = fix.effect.as_ref().map(|effect| match first {
         true => shown(&explained::expected(it, effect)),
         false => shown(&explained::expected_briefly(effect)),
     });
-    Fix { text: shown(&fix.text), at: fix.at.as_ref().map(At::from), expected }
+    ShownFix { text: shown(&fix.text), at: fix.at.as_ref().map(FindingPlace::from), expected }
 }
 
-fn finding(it: &Explanation, found: &Found) -> Finding {
-    Finding {
+fn finding(it: &Explanation, found: &Found) -> ShownFinding {
+    ShownFinding {
         names: shown(&explained::names(&found.variables)),
         fault: explained::fault(found.pattern),
         at: found.variables.first().and_then(|v| v.allocated.short()).map(|at| shown(&at)),
         touched: shown(&explained::touched(found)),
         used: shown(&explained::used(found, REGIONS)),
-        variables: found.variables.iter().take(VARIABLES).map(Variable::from).collect(),
+        variables: found.variables.iter().take(VARIABLES).map(ShownVariable::from).collect(),
         fixes: found.fixes.iter().enumerate().map(|(n, f)| fix(it, f, n == 0)).collect(),
     }
 }
@@ -182,7 +182,7 @@ pub fn simulated(
     let machine = Arc::new(machine.map_or_else(schemes::default_machine, schemes::machine)?.topology);
     let emulated = recording.meta.kind == "emulated";
     let by = if emulated { "the emulator" } else { "the program's own code" };
-    let request = exact::Request {
+    let request = exact::ExplainRequest {
         page: schemes::page_size(&machine, None)?,
         machine,
         most: MOST,
@@ -192,5 +192,5 @@ pub fn simulated(
         today: TODAY,
         all_rounds: false,
     };
-    Ok(Findings::from(&exact::explain(&Loaded::new(recording)?, &request, task)?))
+    Ok(Findings::from(&exact::explain(&LoadedRecording::new(recording)?, &request, task)?))
 }

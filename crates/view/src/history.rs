@@ -6,9 +6,9 @@ use homenode_model::ObjectId;
 use homenode_report::time::Timeline;
 use serde::Serialize;
 
-use crate::model::Touch;
+use crate::model::FirstTouchRun;
 use crate::tiles::moves::{CAUSES, OUTCOMES};
-use crate::tiles::nodes::Nodes;
+use crate::tiles::nodes::RecordedNodes;
 
 /// Most stays and most moves that are told.
 const MOST: usize = 10_000;
@@ -17,7 +17,7 @@ const MOST: usize = 10_000;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct History {
     /// Its first touch.
-    pub touch: Option<Touch>,
+    pub touch: Option<FirstTouchRun>,
     /// Positions of the first and the last interval, and the home (index plus one).
     pub stays: Vec<[u64; 3]>,
     /// Time, index of the former and of the new home, cause, outcome, cost plus one (0: not
@@ -28,11 +28,11 @@ pub struct History {
 }
 
 /// Reads the way of a page.
-pub fn of(set: &Dataset, timeline: &Timeline, nodes: &Nodes, object: ObjectId, page: u64) -> History {
+pub fn of(set: &Dataset, timeline: &Timeline, nodes: &RecordedNodes, object: ObjectId, page: u64) -> History {
     let holds = |first: u64, pages: u64| first <= page && page - first < pages;
     let touched = |t: &FirstTouch| t.object == object && holds(t.page, t.pages);
     let mut history = History {
-        touch: set.rows::<FirstTouch>().find(touched).map(|t| Touch::of(&t, nodes)),
+        touch: set.rows::<FirstTouch>().find(touched).map(|t| FirstTouchRun::of(&t, nodes)),
         ..History::default()
     };
     for r in set.rows::<Residency>().filter(|r| r.object == Some(object) && holds(r.page, r.pages)) {

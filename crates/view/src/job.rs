@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use homenode_dataset::{Dataset, Table as _, tables};
+use homenode_dataset::{Dataset, TableRow as _, tables};
 use homenode_error::{Context as _, Error, Result};
 use homenode_model::Bytes;
 use homenode_task::{Progress, Task};
@@ -12,11 +12,11 @@ use homenode_task::{Progress, Task};
 use crate::cache::{self, Drawn};
 use crate::findings::Findings;
 use crate::glance::first_look;
-use crate::model::Model;
-use crate::opened::{Loaded, Opened, load};
+use crate::model::PageModel;
+use crate::opened::{Opened, OpenedRecordings, load};
 use crate::page;
-use crate::server::{Server, Shown, Site};
-use crate::tiles::build::Budget;
+use crate::server::{ServedContent, ServedPage, Server};
+use crate::tiles::build::PyramidBudget;
 use crate::tiles::pyramid::PyramidError;
 
 /// Bytes of accesses above which progress is shown on the terminal.
@@ -33,7 +33,7 @@ const EXPLAINING: &str = "looking for what to change in the source";
 const FINER: &str = "preparing finer pictures";
 
 /// What is to be shown.
-pub struct Job<'a> {
+pub struct JobView<'a> {
     /// The recording, and one beside it if there is one.
     pub sets: Vec<Dataset>,
     /// The folder in which the source lies; none: it is not looked for.
@@ -44,7 +44,7 @@ pub struct Job<'a> {
     pub task: &'a (dyn Task + Sync),
 }
 
-impl Job<'_> {
+impl JobView<'_> {
     /// Serves the page until somebody asks to stop. The page is there at once, and says how far it
     /// is.
     ///
@@ -52,7 +52,7 @@ impl Job<'_> {
     /// The page cannot be written.
     pub fn serve(self, server: Server) -> Result<()> {
         let command = self.sets.first().map(|set| set.meta().command.clone()).unwrap_or_default();
-        let site = Arc::new(Site::empty(&command, "reading the tables"));
+        let site = Arc::new(ServedContent::empty(&command, "reading the tables"));
         let task = self.task;
         let failed = Mutex::new(None);
         let failure = || failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ impl Job<'_> {
 
     /// Shows a first look, then the pictures, then what to change: that takes longer where fixes
     /// are simulated.
-    fn fill(mut self, site: &Site) -> Result<()> {
+    fn fill(mut self, site: &ServedContent) -> Result<()> {
         let wrong = || "cannot write the page".into();
         if let [set] = &self.sets[..]
             && let Some((shown, drawn)) = cache::load(set, self.source)
@@ -83,7 +83,7 @@ impl Job<'_> {
         if let [set] = &self.sets[..]
             && let Some((model, opened)) = first_look(set, self.source)
         {
-            site.show(Shown::new(&model, &[opened]).context(wrong)?);
+            site.show(ServedPage::new(&model, &[opened]).context(wrong)?);
         }
         let mut watch = watch(&self.sets, self.task);
         let sets = std::mem::take(&mut self.sets);
@@ -91,8 +91,8 @@ impl Job<'_> {
             site.tell(|p| (p.doing, p.done) = (doing.to_owned(), done));
             watch(doing, done)
         };
-        let loaded = load(sets, self.source, Budget::SERVER, &mut cache::begin, &mut tell);
-        let Some(Loaded { mut model, mut opened, pyramids }) = loaded else { return Ok(()) };
+        let loaded = load(sets, self.source, PyramidBudget::SERVER, &mut cache::begin, &mut tell);
+        let Some(OpenedRecordings { mut model, mut opened, pyramids }) = loaded else { return Ok(()) };
         for (one, pyramid) in opened.iter_mut().zip(pyramids) {
             let mut more = |done| tell(FINER, Some(done));
             match pyramid.and_then(|p| cache::finish(&one.set, p, &mut more)) {
@@ -102,13 +102,13 @@ impl Job<'_> {
             }
         }
         site.tell(|p| (p.doing, p.done) = (EXPLAINING.into(), None));
-        site.show(Shown::new(&model, &opened).context(wrong)?);
+        site.show(ServedPage::new(&model, &opened).context(wrong)?);
         self.explain(&mut model, &mut opened, &mut tell);
         if self.task.stop_asked() {
             // What is not complete is not kept.
             return Ok(());
         }
-        site.show(Shown::new(&model, &opened).context(wrong)?);
+        site.show(ServedPage::new(&model, &opened).context(wrong)?);
         if let [opened] = &opened[..]
             && cache::is_worth(&opened.set)
             && let Err(e) = cache::save(opened, &model)
@@ -120,7 +120,7 @@ impl Job<'_> {
     }
 
     /// Opens the pyramid of pictures that were kept, or makes it anew.
-    fn kept_pyramid(&self, set: &Dataset, shown: &Shown, drawn: &Drawn, site: &Site) {
+    fn kept_pyramid(&self, set: &Dataset, shown: &ServedPage, drawn: &Drawn, site: &ServedContent) {
         if let Some(pyramid) = cache::pyramid(set) {
             return shown.draw_from(pyramid);
         }
@@ -147,7 +147,7 @@ impl Job<'_> {
     /// simulated is of the same program.
     fn explain(
         &self,
-        model: &mut Model,
+        model: &mut PageModel,
         opened: &mut [Opened],
         watch: &mut dyn FnMut(&str, Option<u64>) -> bool,
     ) {
@@ -174,8 +174,10 @@ impl Job<'_> {
         let mut watch = watch(&self.sets, self.task);
         let sets = std::mem::take(&mut self.sets);
         let mut none = |_: &Dataset, _| Err(PyramidError::Damaged("a file draws nothing finer"));
-        let loaded = load(sets, self.source, Budget::FILE, &mut none, &mut watch);
-        let Some(Loaded { mut model, mut opened, .. }) = loaded else { return Err(Error::interrupted()) };
+        let loaded = load(sets, self.source, PyramidBudget::FILE, &mut none, &mut watch);
+        let Some(OpenedRecordings { mut model, mut opened, .. }) = loaded else {
+            return Err(Error::interrupted());
+        };
         self.explain(&mut model, &mut opened, &mut watch);
         if self.task.stop_asked() {
             return Err(Error::interrupted());

@@ -35,6 +35,6 @@ pub mod server;
 pub mod source;
 pub mod tiles;
 
-pub use model::Model;
+pub use model::PageModel;
 pub use opened::Opened;
-pub use tiles::build::{Budget, build};
+pub use tiles::build::{PyramidBudget, build};

@@ -8,7 +8,7 @@
 //! | [`Pulse`]: a few sums, from what was appended since the last look | [`LOOK`], whatever the size |
 //! | the whole page, from the beginning | at most every [`SOONEST`], and with at most a quarter of one CPU |
 //!
-//! The page gets both ([`crate::server::Progress`]). When the recording has its end, it is
+//! The page gets both ([`crate::server::RecordingProgress`]). When the recording has its end, it is
 //! read once more.
 
 use std::collections::BTreeMap;
@@ -23,12 +23,12 @@ use std::time::{Duration, Instant};
 use homenode_dataset::folder::{META, STREAMS};
 use homenode_dataset::{Dataset, foreign};
 use homenode_model::{MoveResult, NodeId, Ns};
-use homenode_wire::live::{Live, Reader};
+use homenode_wire::live::{LiveReader, LiveRecord};
 use serde::Serialize;
 
 use crate::opened::Opened;
-use crate::server::{Server, Shown, Site};
-use crate::tiles::build::Budget;
+use crate::server::{ServedContent, ServedPage, Server};
+use crate::tiles::build::PyramidBudget;
 
 /// How often the recording is looked at.
 pub const LOOK: Duration = Duration::from_millis(200);
@@ -67,7 +67,7 @@ pub struct Pulse {
 }
 
 /// How often a node was seen at pages of a home: `(node, home)`.
-pub type Traffic = BTreeMap<(NodeId, NodeId), u64>;
+pub type NodeSightings = BTreeMap<(NodeId, NodeId), u64>;
 /// Most pairs of nodes that are told apart.
 const PAIRS: usize = 1 << 16;
 
@@ -83,7 +83,7 @@ struct Stream {
 pub struct Tail {
     streams: BTreeMap<PathBuf, Stream>,
     pulse: Pulse,
-    traffic: Traffic,
+    traffic: NodeSightings,
 }
 
 impl Tail {
@@ -116,29 +116,29 @@ impl Tail {
     }
 
     /// Who was seen at whose memory until now.
-    pub const fn traffic(&self) -> &Traffic {
+    pub const fn traffic(&self) -> &NodeSightings {
         &self.traffic
     }
 }
 
 impl Stream {
-    fn read(&mut self, path: &Path, pulse: &mut Pulse, traffic: &mut Traffic) -> bool {
+    fn read(&mut self, path: &Path, pulse: &mut Pulse, traffic: &mut NodeSightings) -> bool {
         let Ok(mut file) = foreign::open(path) else { return false };
         let grown = file.metadata().is_ok_and(|m| m.len() > self.read);
         if !grown || file.seek(SeekFrom::Start(self.read)).is_err() {
             return false;
         }
-        let mut reader = Reader::new(BufReader::with_capacity(1 << 16, file));
+        let mut reader = LiveReader::new(BufReader::with_capacity(1 << 16, file));
         // A frame that is not whole yet is read when it is.
         for record in reader.by_ref().map_while(Result::ok) {
             pulse.add(&record);
-            if let Live::Seen { node, home, told, .. } = record
+            if let LiveRecord::Seen { node, home, told, .. } = record
                 && (traffic.len() < PAIRS || traffic.contains_key(&(node, home)))
             {
                 let sum = traffic.entry((node, home)).or_default();
                 *sum = sum.saturating_add(told.into());
             }
-            if let Live::Own { own, cpu, .. } = record {
+            if let LiveRecord::Own { own, cpu, .. } = record {
                 self.own = [own, cpu];
             }
         }
@@ -148,19 +148,19 @@ impl Stream {
 }
 
 impl Pulse {
-    fn add(&mut self, record: &Live) {
+    fn add(&mut self, record: &LiveRecord) {
         let mut now = |time: Ns| self.time_ns = self.time_ns.max(time.0);
         match *record {
-            Live::Interval { end, .. } => {
+            LiveRecord::Interval { end, .. } => {
                 now(end);
                 self.intervals += 1;
             }
-            Live::Iteration { begin, end, .. } => {
+            LiveRecord::Iteration { begin, end, .. } => {
                 now(end);
                 self.iterations += 1;
                 self.last_iteration_ns = Some(end.0.saturating_sub(begin.0));
             }
-            Live::Migration { time, pages, outcome, .. } => {
+            LiveRecord::Migration { time, pages, outcome, .. } => {
                 now(time);
                 let sum = match outcome {
                     MoveResult::AlreadyThere => return,
@@ -169,13 +169,13 @@ impl Pulse {
                 };
                 *sum = sum.saturating_add(pages.count.into());
             }
-            Live::Seen { node, home, told, .. } => {
+            LiveRecord::Seen { node, home, told, .. } => {
                 self.sightings = self.sightings.saturating_add(told.into());
                 if node != home {
                     self.remote = self.remote.saturating_add(told.into());
                 }
             }
-            Live::Own { time, .. } => now(time),
+            LiveRecord::Own { time, .. } => now(time),
             _ => {}
         }
     }
@@ -197,7 +197,7 @@ const RUNS: &str = "the program runs";
 
 impl Follow {
     /// Keeps `site` up to date until the recording has its end, or `stop` says so.
-    pub fn run(&self, site: &Site, stop: &dyn Fn() -> bool) {
+    pub fn run(&self, site: &ServedContent, stop: &dyn Fn() -> bool) {
         let mut tail = Tail::default();
         let (mut news, mut next) = (true, Instant::now());
         while !stop() {
@@ -228,15 +228,15 @@ impl Follow {
     }
 
     /// Reads everything and shows it; says whether there was anything.
-    fn show(&self, site: &Site, ended: bool) -> bool {
+    fn show(&self, site: &ServedContent, ended: bool) -> bool {
         let Ok(set) = Dataset::open(&self.recording).and_then(homenode_observed::adopt) else { return false };
         let mut opened = Opened::read(set, &mut |_| {}).explained(&self.command);
         opened.source.clone_from(&self.source);
         if !ended {
             so_far(&mut opened);
         }
-        let model = opened.model(Budget::FILE, &mut |_| true);
-        match Shown::new(&model, &[opened]) {
+        let model = opened.model(PyramidBudget::FILE, &mut |_| true);
+        match ServedPage::new(&model, &[opened]) {
             Ok(shown) => {
                 site.show(shown);
                 true
@@ -261,7 +261,7 @@ fn so_far(opened: &mut Opened) {
 /// A page that follows a recording: a server, and what keeps its page up to date.
 #[derive(Debug)]
 pub struct Watching {
-    site: Arc<Site>,
+    site: Arc<ServedContent>,
     stop: Arc<AtomicBool>,
     server: JoinHandle<()>,
     follow: JoinHandle<()>,
@@ -273,7 +273,8 @@ const CLOSED: Duration = Duration::from_secs(5);
 impl Watching {
     /// Serves the page of a recording that is under way, or will be.
     pub fn start(server: Server, follow: Follow) -> Self {
-        let site = Arc::new(Site::empty(std::slice::from_ref(&follow.command), "waiting for the program"));
+        let site =
+            Arc::new(ServedContent::empty(std::slice::from_ref(&follow.command), "waiting for the program"));
         let stop = Arc::new(AtomicBool::new(false));
         let asked = |stop: &Arc<AtomicBool>| {
             let stop = Arc::clone(stop);
@@ -317,15 +318,15 @@ mod tests {
     use homenode_wire::live::{BUFFER, IntervalNo, IterationNo, ObjectNo, Pages, Writer};
     use std::io::Write as _;
 
-    fn frame(records: &[Live]) -> Vec<u8> {
+    fn frame(records: &[LiveRecord]) -> Vec<u8> {
         let mut buffer = vec![0; BUFFER];
         let mut writer = Writer::new(&mut buffer).unwrap();
         records.iter().for_each(|r| writer.add(r).unwrap());
         writer.finish().to_vec()
     }
 
-    fn seen(node: u16, told: u32) -> Live {
-        Live::Seen {
+    fn seen(node: u16, told: u32) -> LiveRecord {
+        LiveRecord::Seen {
             interval: IntervalNo(0),
             region: None,
             object: ObjectNo(0),
@@ -346,13 +347,13 @@ mod tests {
         let mut file = fs::File::create(&path).unwrap();
         let mut tail = Tail::default();
         assert!(!tail.read(&folder), "nothing is there");
-        let round = Live::Iteration { number: IterationNo(1), begin: Ns(10), end: Ns(40), told: true };
+        let round = LiveRecord::Iteration { number: IterationNo(1), begin: Ns(10), end: Ns(40), told: true };
         file.write_all(&frame(&[seen(0, 3), seen(1, 2), round])).unwrap();
         assert!(tail.read(&folder));
         assert!(!tail.read(&folder), "nothing new");
         let p = tail.pulse();
         assert_eq!((p.sightings, p.remote, p.iterations, p.last_iteration_ns), (5, 2, 1, Some(30)));
-        let next = frame(&[seen(1, 10), Live::Own { time: Ns(90), own: Ns(5), cpu: Ns(50) }]);
+        let next = frame(&[seen(1, 10), LiveRecord::Own { time: Ns(90), own: Ns(5), cpu: Ns(50) }]);
         file.write_all(&next[..next.len() / 2]).unwrap();
         assert!(!tail.read(&folder), "half a frame");
         assert_eq!(tail.pulse().sightings, 5);

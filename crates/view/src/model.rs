@@ -1,11 +1,11 @@
 //! What the page is told: one JSON object.
 //!
-//! Nodes are told by index plus one into [`Model::nodes`], so that 0 is none; an index behind the
-//! last one is a node that the recording does not list. Times are nanoseconds on the recording's
-//! clock.
+//! Nodes are told by index plus one into [`PageModel::nodes`], so that 0 is none; an index behind
+//! the last one is a node that the recording does not list. Times are nanoseconds on the
+//! recording's clock.
 
 use homenode_dataset::tables::{FirstTouch, Link, Region};
-use homenode_report::moves::Moves as Moved;
+use homenode_report::moves::MoveSummary as Moved;
 use homenode_report::objects::ObjectReport;
 use homenode_report::summary::Summary;
 use homenode_report::time::Timeline;
@@ -14,15 +14,15 @@ use serde::Serialize;
 use crate::findings::Findings;
 use crate::source::Excerpt;
 use crate::tiles::axis::Columns;
-use crate::tiles::grid::{Band, Level};
-use crate::tiles::moves::Moves;
-use crate::tiles::nodes::Nodes;
-use crate::tiles::rounds::Rounds;
+use crate::tiles::grid::{GridBand, GridLevel};
+use crate::tiles::moves::RecordedMoves;
+use crate::tiles::nodes::RecordedNodes;
+use crate::tiles::rounds::GroupedRounds;
 use crate::tiles::traffic::Traffic;
 
 /// Everything that the page shows.
 #[derive(Clone, Debug, Serialize)]
-pub struct Model {
+pub struct PageModel {
     /// Name and version of this form.
     pub schema: &'static str,
     /// Version of homenode that made the recording.
@@ -38,7 +38,7 @@ pub struct Model {
     /// Lines of the source around places that the page names.
     pub sources: Vec<Excerpt>,
     /// The recording beside this one, on the same axes.
-    pub against: Option<Box<Model>>,
+    pub against: Option<Box<PageModel>>,
     /// Numbers of objects that are one: here, and in the recording beside this one.
     pub pairs: Vec<[u32; 2]>,
     /// What changed from this recording to the one beside it, in words.
@@ -56,11 +56,11 @@ pub struct Model {
     /// Regions of the source.
     pub regions: Vec<RegionModel>,
     /// Iterations of the outer loop.
-    pub rounds: Rounds,
+    pub rounds: GroupedRounds,
     /// Accesses from node to node.
     pub traffic: Traffic,
     /// Moves.
-    pub moves: Moves,
+    pub moves: RecordedMoves,
     /// Objects with a picture, those with most remote accesses first.
     pub objects: Vec<ObjectModel>,
     /// Other objects, in the same order, as far as there is room.
@@ -85,20 +85,20 @@ pub struct ObjectModel {
     /// Its pages.
     pub pages: u64,
     /// Its pictures, finest first.
-    pub levels: Vec<Level>,
+    pub levels: Vec<GridLevel>,
     /// Its bands over all time that counts, of `1 << profile_shift` pages.
-    pub profile: Vec<Band>,
+    pub profile: Vec<GridBand>,
     /// See `profile`.
     pub profile_shift: u32,
     /// Who touched its pages first.
-    pub touches: Vec<Touch>,
+    pub touches: Vec<FirstTouchRun>,
     /// Runs of pages whose first touch is not told.
     pub touches_left_out: u64,
 }
 
 /// The first touch of a run of pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Touch {
+pub struct FirstTouchRun {
     /// First page.
     pub page: u64,
     /// Pages.
@@ -117,8 +117,8 @@ pub struct Touch {
     pub function: Option<String>,
 }
 
-impl Touch {
-    pub(crate) fn of(t: &FirstTouch, nodes: &Nodes) -> Self {
+impl FirstTouchRun {
+    pub(crate) fn of(t: &FirstTouch, nodes: &RecordedNodes) -> Self {
         Self {
             page: t.page,
             pages: t.pages,

@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use homenode_dataset::{Dataset, Table as _, tables};
-use homenode_report::Report;
+use homenode_dataset::{Dataset, TableRow as _, tables};
+use homenode_report::RecordingReport;
 use homenode_report::diff::Diff;
-use homenode_report::matching::{Pair, pairs};
+use homenode_report::matching::{MatchedPair, pairs};
 use homenode_report::objects::ObjectReport;
 use homenode_text::{answer, changes};
 
 use crate::findings::{self, Findings};
-use crate::model::Model;
+use crate::model::PageModel;
 use crate::source;
-use crate::tiles::build::{Begin, Budget, build_with};
-use crate::tiles::pyramid::{Pyramid, PyramidError, Recipe, Writer};
+use crate::tiles::build::{Begin, PyramidBudget, build_with};
+use crate::tiles::pyramid::{Pyramid, PyramidError, PyramidWriter, Recipe};
 
 /// Columns of the first lines on the page.
 const COLUMNS: usize = 80;
@@ -27,7 +27,7 @@ pub struct Opened {
     /// Its tables.
     pub set: Dataset,
     /// What they tell.
-    pub report: Report,
+    pub report: RecordingReport,
     /// What to change in the source; none while it is not known yet.
     pub findings: Option<Findings>,
     /// The folder in which the source lies; none: it is not looked for.
@@ -39,7 +39,7 @@ pub struct Opened {
 impl Opened {
     /// Reads all tables. `more` gets the number of rows of accesses read so far.
     pub fn read(set: Dataset, more: &mut dyn FnMut(u64)) -> Self {
-        let report = Report::watched(&set, more);
+        let report = RecordingReport::watched(&set, more);
         Self { set, report, findings: None, source: None, pyramid: None }
     }
 
@@ -57,7 +57,7 @@ impl Opened {
     }
 
     /// The page's model. `more` gets the number of rows read so far, and says whether to go on.
-    pub fn model(&self, budget: Budget, more: &mut dyn FnMut(u64) -> bool) -> Model {
+    pub fn model(&self, budget: PyramidBudget, more: &mut dyn FnMut(u64) -> bool) -> PageModel {
         let mut none = |_| Err(PyramidError::Damaged("nobody asks for one"));
         self.model_with(budget, &mut none, more).0
     }
@@ -65,10 +65,10 @@ impl Opened {
     /// As [`Opened::model`], and fills a pyramid in the same pass.
     pub fn model_with(
         &self,
-        budget: Budget,
+        budget: PyramidBudget,
         begin: Begin<'_>,
         more: &mut dyn FnMut(u64) -> bool,
-    ) -> (Model, Result<Writer, PyramidError>) {
+    ) -> (PageModel, Result<PyramidWriter, PyramidError>) {
         let (mut model, pyramid) = build_with(&self.set, &self.report, budget, begin, more);
         model.answer = answer::lines(&self.report, COLUMNS);
         let missing = answer::partial(&self.report.summary);
@@ -82,21 +82,22 @@ impl Opened {
 
     /// Adds what became known after the pictures were drawn: the findings, and the source beside
     /// them.
-    pub fn complete(&self, model: &mut Model) {
+    pub fn complete(&self, model: &mut PageModel) {
         model.findings.clone_from(&self.findings);
         model.sources = self.source.as_deref().map(|folder| source::of(model, folder)).unwrap_or_default();
     }
 
     /// Puts the page's model of another recording beside the model of this one.
-    pub fn beside(&self, mut model: Model, after: &Self, mut other: Model) -> Model {
+    pub fn beside(&self, mut model: PageModel, after: &Self, mut other: PageModel) -> PageModel {
         model.stopped |= other.stopped;
         model.changes = changes::answer(&Diff::of(&self.report, &after.report));
         model.changes.truncate(LINES);
         let number = |o: &ObjectReport| o.object.map(|o| o.0);
-        let of = |side: &Model| side.objects.iter().map(|o| o.report.clone()).collect::<Vec<_>>();
+        let of = |side: &PageModel| side.objects.iter().map(|o| o.report.clone()).collect::<Vec<_>>();
         let (mine, others) = (of(&model), of(&other));
-        let pair =
-            |(before, after, _): &Pair| Some([number(&mine[(*before)?])?, number(&others[(*after)?])?]);
+        let pair = |(before, after, _): &MatchedPair| {
+            Some([number(&mine[(*before)?])?, number(&others[(*after)?])?])
+        };
         model.pairs = pairs(&mine, &others).iter().filter_map(pair).collect();
         model.pairs.sort_unstable();
         model.label = format!("BEFORE: {}", side(&model));
@@ -107,19 +108,19 @@ impl Opened {
 }
 
 /// What is being done, and how much of it, in thousandths; says whether to go on.
-pub type Watch<'a> = &'a mut dyn FnMut(&str, Option<u64>) -> bool;
+pub type ProgressHook<'a> = &'a mut dyn FnMut(&str, Option<u64>) -> bool;
 
 /// Begins the pyramid of a data set.
-pub type BeginOf<'a> = &'a mut dyn FnMut(&Dataset, Recipe) -> Result<Writer, PyramidError>;
+pub type BeginOf<'a> = &'a mut dyn FnMut(&Dataset, Recipe) -> Result<PyramidWriter, PyramidError>;
 
 /// Recordings that were read.
-pub struct Loaded {
+pub struct OpenedRecordings {
     /// What the page is told.
-    pub model: Model,
+    pub model: PageModel,
     /// The recordings.
     pub opened: Vec<Opened>,
     /// The pyramid of each recording, as far as it was filled.
-    pub pyramids: Vec<Result<Writer, PyramidError>>,
+    pub pyramids: Vec<Result<PyramidWriter, PyramidError>>,
 }
 
 /// Reads one recording, or two for the same axes, and makes the page's model of them.
@@ -127,10 +128,10 @@ pub struct Loaded {
 pub fn load(
     sets: Vec<Dataset>,
     source: Option<&Path>,
-    budget: Budget,
+    budget: PyramidBudget,
     begin: BeginOf<'_>,
-    watch: Watch<'_>,
-) -> Option<Loaded> {
+    watch: ProgressHook<'_>,
+) -> Option<OpenedRecordings> {
     let per_mille = |done: u64, all: u64| (all > 0).then(|| done.saturating_mul(1000) / all);
     let mut opened = Vec::new();
     for set in sets {
@@ -161,11 +162,11 @@ pub fn load(
     if let (Some(other), [before, after, ..]) = (models.next(), &opened[..]) {
         model = before.beside(model, after, other);
     }
-    Some(Loaded { model, opened, pyramids })
+    Some(OpenedRecordings { model, opened, pyramids })
 }
 
 /// What a recording is, in a few words.
-fn side(model: &Model) -> String {
+fn side(model: &PageModel) -> String {
     let s = &model.summary;
     let command = homenode_text::human::elided(&s.command.join(" "), COLUMNS / 2);
     let facts = [Some(command), s.policy.clone(), Some(s.machine.clone())];

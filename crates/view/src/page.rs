@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use homenode_model::Bytes;
 
-use crate::model::Model;
+use crate::model::PageModel;
 
 /// The page's program.
 pub const SCRIPT: &str = include_str!("../assets/viewer.js");
@@ -20,7 +20,7 @@ pub const MOST_BYTES: usize = 5_000_000;
 
 /// Where the page gets finer pictures from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum PictureSource {
     /// From nobody: it is a file.
     File,
     /// From the server that it came from.
@@ -29,8 +29,8 @@ pub enum Home {
 
 /// The policy that a browser is told: nothing is loaded from anywhere, and nothing but the page's
 /// own program runs.
-pub fn policy(home: Home) -> String {
-    let connect = if home == Home::Server { "'self'" } else { "'none'" };
+pub fn policy(home: PictureSource) -> String {
+    let connect = if home == PictureSource::Server { "'self'" } else { "'none'" };
     format!(
         "default-src 'none'; {}; connect-src {connect}; img-src data:; base-uri 'none'; form-action 'none'",
         HASHES.trim()
@@ -57,7 +57,7 @@ fn escaped(text: &str) -> String {
 ///
 /// # Errors
 /// The model cannot be written as JSON.
-pub fn json(model: &Model) -> Result<String, serde_json::Error> {
+pub fn json(model: &PageModel) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string(model)?.replace('<', "\\u003c"))
 }
 
@@ -65,15 +65,15 @@ pub fn json(model: &Model) -> Result<String, serde_json::Error> {
 ///
 /// # Errors
 /// The model cannot be written as JSON.
-pub fn write(model: &Model, home: Home) -> Result<String, serde_json::Error> {
+pub fn write(model: &PageModel, home: PictureSource) -> Result<String, serde_json::Error> {
     Ok(around(&json(model)?, &model.summary.command, home))
 }
 
 /// The page around what [`json`] made, or around nothing: then the page asks the server for it.
-pub fn around(json: &str, command: &[String], home: Home) -> String {
+pub fn around(json: &str, command: &[String], home: PictureSource) -> String {
     let mut out = String::with_capacity(json.len() + SCRIPT.len() + STYLE.len() + 4096);
     let title = escaped(&title(command));
-    let finer = if home == Home::Server { " data-finer=\"api\"" } else { "" };
+    let finer = if home == PictureSource::Server { " data-finer=\"api\"" } else { "" };
     let _ = write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -105,9 +105,9 @@ fn title(command: &[String]) -> String {
 ///
 /// # Errors
 /// The model cannot be written as JSON.
-pub fn write_file(model: &mut Model, most: usize) -> Result<String, serde_json::Error> {
+pub fn write_file(model: &mut PageModel, most: usize) -> Result<String, serde_json::Error> {
     loop {
-        let page = write(model, Home::File)?;
+        let page = write(model, PictureSource::File)?;
         if page.len() <= most || !coarser(model) {
             return Ok(page);
         }
@@ -118,7 +118,7 @@ pub fn write_file(model: &mut Model, most: usize) -> Result<String, serde_json::
 ///
 /// # Errors
 /// `file` names no file, or the system refuses.
-pub fn save(model: &mut Model, file: &Path) -> io::Result<Bytes> {
+pub fn save(model: &mut PageModel, file: &Path) -> io::Result<Bytes> {
     let page = write_file(model, MOST_BYTES)?;
     let name = file.file_name().ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, "it names no file: -o report.html writes one")
@@ -134,12 +134,12 @@ pub fn save(model: &mut Model, file: &Path) -> io::Result<Bytes> {
 }
 
 /// Leaves something out, of a recording beside this one as well; says whether there was anything.
-fn coarser(model: &mut Model) -> bool {
+fn coarser(model: &mut PageModel) -> bool {
     let beside = model.against.as_deref_mut().is_some_and(coarser);
     coarser_alone(model) || beside
 }
 
-fn coarser_alone(model: &mut Model) -> bool {
+fn coarser_alone(model: &mut PageModel) -> bool {
     let deep = model.objects.iter().map(|o| o.levels.len()).max().unwrap_or(0);
     if deep > 1 {
         for object in model.objects.iter_mut().filter(|o| o.levels.len() == deep) {

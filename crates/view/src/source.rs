@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use homenode_dataset::foreign;
 use serde::Serialize;
 
-use crate::model::Model;
+use crate::model::PageModel;
 
 /// Lines before and behind a named one.
 const AROUND: usize = 4;
@@ -88,7 +88,7 @@ fn excerpt(folder: &Path, file: &str, line: u32) -> Option<Excerpt> {
 }
 
 /// The places that the page names, those of findings first.
-pub fn places(model: &Model) -> Vec<(String, u32)> {
+pub fn places(model: &PageModel) -> Vec<(String, u32)> {
     let mut all = Vec::new();
     for finding in model.findings.iter().flat_map(|f| &f.findings) {
         let of_fixes = finding.fixes.iter().filter_map(|f| f.at.as_ref());
@@ -106,7 +106,7 @@ pub fn places(model: &Model) -> Vec<(String, u32)> {
 }
 
 /// Lines around the places that the page names, from files below `folder`.
-pub fn of(model: &Model, folder: &Path) -> Vec<Excerpt> {
+pub fn of(model: &PageModel, folder: &Path) -> Vec<Excerpt> {
     around(&places(model), folder)
 }
 

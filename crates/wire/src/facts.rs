@@ -1,7 +1,7 @@
 //! What the library in the program leaves for the launcher when the program ends.
 //!
-//! The library looks no name up: addresses are those of the running program, with the [`Module`]s
-//! to find names by.
+//! The library looks no name up: addresses are those of the running program, with the
+//! [`LoadedFile`]s to find names by.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use homenode_model::{Bytes, Ns};
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::{NODES, list, some_text, text, texts};
-use crate::frame::{Kind, Message};
+use crate::frame::{Conversation, Message};
 use crate::schedule::Dealt;
 
 /// Return addresses that are kept of an allocation.
@@ -68,7 +68,7 @@ mod shared_text {
 
 /// A loaded file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Module {
+pub struct LoadedFile {
     /// What is added to the addresses in the file.
     pub base: u64,
     /// Its lowest address, relative to `base`.
@@ -134,7 +134,7 @@ pub struct Settled {
 
 /// What the mover did (exact).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counters {
+pub struct MoverCounters {
     /// Calls that armed memory.
     pub arms: u64,
     /// Pages armed.
@@ -187,7 +187,7 @@ pub struct Regions {
 
 /// Times of rounds of the iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Times {
+pub struct RoundTimings {
     /// Rounds that were timed.
     pub rounds: u64,
     /// First quartile.
@@ -202,13 +202,13 @@ pub struct Times {
 
 /// Rounds of the iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rounds {
+pub struct RoundFacts {
     /// How many ended.
     pub count: u64,
     /// Times before anything was armed.
-    pub before: Times,
+    pub before: RoundTimings,
     /// Times afterwards, of rounds in which nothing moved.
-    pub after: Times,
+    pub after: RoundTimings,
 }
 
 /// Samples of touches (presence).
@@ -270,7 +270,7 @@ impl fmt::Display for Guard {
 
 /// An object that took part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Object {
+pub struct ObjectFacts {
     /// Where it comes from.
     pub origin: Origin,
     /// Its size.
@@ -295,7 +295,7 @@ pub struct Object {
     pub contested: bool,
 }
 
-impl Object {
+impl ObjectFacts {
     /// An object of which no more is known.
     pub const fn bare(origin: Origin, bytes: Bytes) -> Self {
         Self {
@@ -314,7 +314,7 @@ impl Object {
 
 /// On which nodes the program's threads were seen (sampled).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Threads {
+pub struct ThreadNodes {
     /// Threads that were seen.
     pub threads: u64,
     /// Of these, threads that may run on CPUs of several nodes.
@@ -329,7 +329,7 @@ pub struct Threads {
 
 /// Objects (exact).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Objects {
+pub struct ObjectTotals {
     /// Objects that lived at the end.
     pub living: u64,
     /// Objects that were armed, looked at or moved.
@@ -343,12 +343,12 @@ pub struct Objects {
     /// The objects that moved most.
     #[serde(serialize_with = "list::write::<OBJECTS, _, _>")]
     #[serde(deserialize_with = "list::read::<OBJECTS, _, _>")]
-    pub most: Vec<Object>,
+    pub most: Vec<ObjectFacts>,
 }
 
 /// What told who touches what, and what it told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watch {
+pub struct WatchFacts {
     /// What told, and what its answers are, in words.
     #[serde(with = "text")]
     pub source: String,
@@ -372,7 +372,7 @@ pub struct Watch {
 
 /// How far a plan was carried out (exact).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct PlanProgress {
     /// Objects of the plan.
     pub planned: u64,
     /// Objects of the program that were recognised.
@@ -391,9 +391,9 @@ pub struct Progress {
 
 /// What became of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct PlanFacts {
     /// How far it was carried out.
-    pub progress: Progress,
+    pub progress: PlanProgress,
     /// The program's first team is not the plan's, and the plan was scaled: what that means.
     #[serde(with = "some_text")]
     pub scaled: Option<String>,
@@ -448,23 +448,23 @@ pub struct Facts {
     /// The nodes are pretended.
     pub pretended: bool,
     /// What the mover did.
-    pub counters: Counters,
+    pub counters: MoverCounters,
     /// Moves of pages with a known target.
     pub known_moves: KnownMoves,
     /// Regions.
     pub regions: Regions,
     /// Rounds of the iteration.
-    pub rounds: Rounds,
+    pub rounds: RoundFacts,
     /// What holding back showed.
     pub guard: Guard,
     /// On which nodes the program's threads were seen.
-    pub threads: Threads,
+    pub threads: ThreadNodes,
     /// Objects.
-    pub objects: Objects,
+    pub objects: ObjectTotals,
     /// What told who touches what; `None`: nothing was watched.
-    pub watch: Option<Watch>,
+    pub watch: Option<WatchFacts>,
     /// What became of a plan.
-    pub plan: Option<Plan>,
+    pub plan: Option<PlanFacts>,
     /// What became of loops whose iterations homenode hands out; `None`: the run did not ask.
     pub schedule: Option<Dealt>,
     /// Why nothing was armed any more.
@@ -476,11 +476,11 @@ pub struct Facts {
     /// Loaded files, the program first.
     #[serde(serialize_with = "list::write::<MODULES, _, _>")]
     #[serde(deserialize_with = "list::read::<MODULES, _, _>")]
-    pub modules: Vec<Module>,
+    pub modules: Vec<LoadedFile>,
 }
 
 impl Message for Facts {
-    const KIND: Kind = Kind::Facts;
+    const KIND: Conversation = Conversation::Facts;
     const VERSION: u16 = 6;
     const MOST: usize = 16 << 20;
 }

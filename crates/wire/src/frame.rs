@@ -9,7 +9,6 @@
 //! | 12–15 | CRC-32 of bytes 0–11 and the payload |
 //! | 16– | payload |
 
-use std::fmt;
 use std::io::{self, Read};
 
 use postcard::ser_flavors::Flavor;
@@ -24,38 +23,38 @@ pub const HEADER: usize = 16;
 /// Which conversation a frame belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u16)]
-pub enum Kind {
+pub enum Conversation {
     /// [`crate::facts::Facts`].
     Facts = 1,
-    /// [`crate::live::Live`], many a frame.
+    /// [`crate::live::LiveRecord`], many a frame.
     Live = 3,
     /// [`crate::settings::Settings`].
     Settings = 4,
-    /// [`crate::plan::Plan`].
+    /// [`crate::plan::HomePlan`].
     Plan = 5,
-    /// [`crate::lab::Said`].
+    /// [`crate::lab::GuestMessage`].
     Said = 6,
-    /// [`crate::lab::Order`].
+    /// [`crate::lab::GuestCommand`].
     Order = 7,
     /// [`crate::lab::Back`].
     Back = 8,
-    /// [`crate::lab::Job`].
+    /// [`crate::lab::GuestJob`].
     Job = 9,
     /// [`crate::monitor::Config`].
     MonitorConfig = 10,
-    /// [`crate::monitor::Order`].
+    /// [`crate::monitor::MonitorCommand`].
     MonitorOrder = 11,
-    /// [`crate::monitor::Answer`].
+    /// [`crate::monitor::MonitorAnswer`].
     MonitorAnswer = 12,
-    /// [`crate::monitor::Found`].
+    /// [`crate::monitor::MonitorReport`].
     MonitorFound = 13,
-    /// [`crate::monitor::Emulator`].
+    /// [`crate::monitor::EmulatorSettings`].
     Emulator = 14,
     /// [`crate::schedule::Schedules`].
     Schedules = 15,
 }
 
-impl Kind {
+impl Conversation {
     /// Every kind.
     pub const ALL: [Self; 14] = [
         Self::Facts,
@@ -98,7 +97,7 @@ impl Kind {
 /// A type that travels in a frame of its own.
 pub trait Message: Serialize + DeserializeOwned {
     /// Its kind.
-    const KIND: Kind;
+    const KIND: Conversation;
     /// Its version. A change of the type is a new version.
     const VERSION: u16;
     /// The largest payload, in bytes. A writer refuses to make a larger one, a reader to allocate
@@ -107,9 +106,10 @@ pub trait Message: Serialize + DeserializeOwned {
 }
 
 /// What is wrong with a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameFault {
     /// The input ends inside the frame.
+    #[error("it is cut off: {wanted} bytes should follow, {had} are there")]
     CutOff {
         /// Bytes that the frame still needs at the offset.
         wanted: u64,
@@ -117,10 +117,13 @@ pub enum Fault {
         had: u64,
     },
     /// The input is something else: its first bytes.
+    #[error("it is something else: it begins with {0:02x?}")]
     Magic([u8; 4]),
     /// The frame is of another kind: its number.
+    #[error("it is {}", other_kind(*.0))]
     Kind(u16),
     /// The frame is of a version that this homenode does not read.
+    #[error("it is of version {found}, and this homenode reads version {known}")]
     Version {
         /// The frame's version.
         found: u16,
@@ -128,6 +131,7 @@ pub enum Fault {
         known: u16,
     },
     /// The payload is longer than its kind allows.
+    #[error("it has {length} bytes of payload, and {most} are allowed")]
     TooLong {
         /// Bytes of the payload; when writing, the first count that was beyond the bound.
         length: u64,
@@ -135,6 +139,7 @@ pub enum Fault {
         most: u64,
     },
     /// Header or payload was changed: the checksum does not match.
+    #[error("it is damaged: its checksum is {stored:08x}, its bytes give {computed:08x}")]
     Checksum {
         /// What the frame says.
         stored: u32,
@@ -142,64 +147,41 @@ pub enum Fault {
         computed: u32,
     },
     /// The payload is no value of its type, or a list or text in it is beyond its bound.
+    #[error("its payload makes no sense: {0}")]
     Payload(postcard::Error),
     /// Bytes follow where nothing may follow: how many.
+    #[error("{0} bytes follow that do not belong to it")]
     Trailing(u64),
     /// The buffer has no room for what is to be written.
+    #[error("the buffer has no room for it")]
     Room,
     /// The system failed to read.
+    #[error("it cannot be read: {0}")]
     Io(io::ErrorKind),
 }
 
 /// A frame that cannot be read or written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}, byte {offset}: {fault}", kind.name())]
 pub struct Error {
     /// What was expected.
-    pub kind: Kind,
+    pub kind: Conversation,
     /// Where, in bytes from the start of the input.
     pub offset: u64,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: FrameFault,
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CutOff { wanted, had } => {
-                write!(f, "it is cut off: {wanted} bytes should follow, {had} are there")
-            }
-            Self::Magic(bytes) => write!(f, "it is something else: it begins with {bytes:02x?}"),
-            Self::Kind(n) => match Kind::ALL.into_iter().find(|k| *k as u16 == *n) {
-                Some(other) => write!(f, "it is something else: {}", other.name()),
-                None => write!(f, "it is of kind {n}, which this homenode does not know"),
-            },
-            Self::Version { found, known } => {
-                write!(f, "it is of version {found}, and this homenode reads version {known}")
-            }
-            Self::TooLong { length, most } => {
-                write!(f, "it has {length} bytes of payload, and {most} are allowed")
-            }
-            Self::Checksum { stored, computed } => {
-                write!(f, "it is damaged: its checksum is {stored:08x}, its bytes give {computed:08x}")
-            }
-            Self::Payload(e) => write!(f, "its payload makes no sense: {e}"),
-            Self::Trailing(n) => write!(f, "{n} bytes follow that do not belong to it"),
-            Self::Room => f.write_str("the buffer has no room for it"),
-            Self::Io(kind) => write!(f, "it cannot be read: {kind}"),
-        }
+/// What a frame with this number of a kind is.
+fn other_kind(number: u16) -> String {
+    match Conversation::ALL.into_iter().find(|kind| *kind as u16 == number) {
+        Some(other) => format!("something else: {}", other.name()),
+        None => format!("of kind {number}, which this homenode does not know"),
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, byte {}: {}", self.kind.name(), self.offset, self.fault)
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl Fault {
-    pub(crate) const fn at(self, kind: Kind, offset: u64) -> Error {
+impl FrameFault {
+    pub(crate) const fn at(self, kind: Conversation, offset: u64) -> Error {
         Error { kind, offset, fault: self }
     }
 }
@@ -231,9 +213,9 @@ impl Flavor for Growing {
 }
 
 /// Writes the header of a frame whose payload follows it in `frame`.
-pub(crate) fn seal(frame: &mut [u8], kind: Kind, version: u16) -> Result<(), Fault> {
-    let (header, payload) = frame.split_first_chunk_mut::<HEADER>().ok_or(Fault::Room)?;
-    let length = u32::try_from(payload.len()).map_err(|_| Fault::Room)?;
+pub(crate) fn seal(frame: &mut [u8], kind: Conversation, version: u16) -> Result<(), FrameFault> {
+    let (header, payload) = frame.split_first_chunk_mut::<HEADER>().ok_or(FrameFault::Room)?;
+    let length = u32::try_from(payload.len()).map_err(|_| FrameFault::Room)?;
     let [k, v] = [(kind as u16).to_le_bytes(), version.to_le_bytes()];
     let mut head = [0; 12];
     let fields = MAGIC.into_iter().chain(k).chain(v).chain(length.to_le_bytes());
@@ -260,23 +242,28 @@ pub(crate) struct Header {
 
 impl Header {
     /// Reads and checks everything but the checksum.
-    pub(crate) fn of(bytes: &[u8; HEADER], kind: Kind, version: u16, most: usize) -> Result<Self, Fault> {
+    pub(crate) fn of(
+        bytes: &[u8; HEADER],
+        kind: Conversation,
+        version: u16,
+        most: usize,
+    ) -> Result<Self, FrameFault> {
         let [m0, m1, m2, m3, k0, k1, v0, v1, l0, l1, l2, l3, s0, s1, s2, s3] = *bytes;
         let magic = [m0, m1, m2, m3];
         if magic != MAGIC {
-            return Err(Fault::Magic(magic));
+            return Err(FrameFault::Magic(magic));
         }
         let found = u16::from_le_bytes([k0, k1]);
         if found != kind as u16 {
-            return Err(Fault::Kind(found));
+            return Err(FrameFault::Kind(found));
         }
         let found = u16::from_le_bytes([v0, v1]);
         if found != version {
-            return Err(Fault::Version { found, known: version });
+            return Err(FrameFault::Version { found, known: version });
         }
         let length = u32::from_le_bytes([l0, l1, l2, l3]);
         if u64::from(length) > most as u64 {
-            return Err(Fault::TooLong { length: length.into(), most: most as u64 });
+            return Err(FrameFault::TooLong { length: length.into(), most: most as u64 });
         }
         let head = [m0, m1, m2, m3, k0, k1, v0, v1, l0, l1, l2, l3];
         Ok(Self { head, length, stored: u32::from_le_bytes([s0, s1, s2, s3]) })
@@ -288,12 +275,12 @@ impl Header {
     }
 
     /// Checks the payload against the checksum.
-    pub(crate) fn check(&self, payload: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn check(&self, payload: &[u8]) -> Result<(), FrameFault> {
         let computed = checksum(&self.head, payload);
         if computed == self.stored {
             return Ok(());
         }
-        Err(Fault::Checksum { stored: self.stored, computed })
+        Err(FrameFault::Checksum { stored: self.stored, computed })
     }
 }
 
@@ -307,9 +294,9 @@ pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, Error> {
     let mut frame = frame.map_err(|e| {
         let fault = match e {
             postcard::Error::SerializeBufferFull => {
-                Fault::TooLong { length: M::MOST as u64 + 1, most: M::MOST as u64 }
+                FrameFault::TooLong { length: M::MOST as u64 + 1, most: M::MOST as u64 }
             }
-            other => Fault::Payload(other),
+            other => FrameFault::Payload(other),
         };
         fault.at(M::KIND, 0)
     })?;
@@ -326,7 +313,7 @@ pub fn decode<M: Message>(bytes: &[u8]) -> Result<M, Error> {
     let message = read(&mut rest)?;
     match rest.len() as u64 {
         0 => Ok(message),
-        n => Err(Fault::Trailing(n).at(M::KIND, bytes.len() as u64 - n)),
+        n => Err(FrameFault::Trailing(n).at(M::KIND, bytes.len() as u64 - n)),
     }
 }
 
@@ -360,7 +347,7 @@ pub fn encode_word<M: Message>(message: &M) -> Result<String, Error> {
 pub fn decode_word<M: Message>(word: &str) -> Result<M, Error> {
     if word.len() / 2 > HEADER + M::MOST {
         let length = (word.len() / 2 - HEADER) as u64;
-        return Err(Fault::TooLong { length, most: M::MOST as u64 }.at(M::KIND, 0));
+        return Err(FrameFault::TooLong { length, most: M::MOST as u64 }.at(M::KIND, 0));
     }
     let digit = |d: u8| char::from(d).to_digit(16).map(|d| d as u8);
     let byte = |pair: &[u8]| match pair {
@@ -372,11 +359,11 @@ pub fn decode_word<M: Message>(word: &str) -> Result<M, Error> {
 }
 
 /// The value that takes up all of a payload.
-fn value<T: DeserializeOwned>(payload: &[u8]) -> Result<T, Fault> {
-    let (value, rest) = postcard::take_from_bytes(payload).map_err(Fault::Payload)?;
+fn value<T: DeserializeOwned>(payload: &[u8]) -> Result<T, FrameFault> {
+    let (value, rest) = postcard::take_from_bytes(payload).map_err(FrameFault::Payload)?;
     match rest.len() as u64 {
         0 => Ok(value),
-        n => Err(Fault::Trailing(n)),
+        n => Err(FrameFault::Trailing(n)),
     }
 }
 
@@ -385,10 +372,10 @@ fn value<T: DeserializeOwned>(payload: &[u8]) -> Result<T, Fault> {
 pub(crate) fn fill(
     from: &mut impl Read,
     payload: &mut Vec<u8>,
-    kind: Kind,
+    kind: Conversation,
     version: u16,
     most: usize,
-) -> Result<(), (Fault, u64)> {
+) -> Result<(), (FrameFault, u64)> {
     payload.clear();
     gather(from, payload, HEADER as u64).map_err(|fault| (fault, 0))?;
     let header = payload.first_chunk::<HEADER>().copied().unwrap_or_default();
@@ -400,7 +387,7 @@ pub(crate) fn fill(
 
 /// Reads into `to` until it has `wanted` bytes. It grows with the bytes that arrive, and never
 /// beyond the length that the frame announced.
-fn gather(from: &mut impl Read, to: &mut Vec<u8>, wanted: u64) -> Result<(), Fault> {
+fn gather(from: &mut impl Read, to: &mut Vec<u8>, wanted: u64) -> Result<(), FrameFault> {
     const STEP: u64 = 64 << 10;
     loop {
         let had = to.len() as u64;
@@ -409,9 +396,9 @@ fn gather(from: &mut impl Read, to: &mut Vec<u8>, wanted: u64) -> Result<(), Fau
             return Ok(());
         }
         to.reserve_exact(step as usize);
-        let read = from.by_ref().take(step).read_to_end(to).map_err(|e| Fault::Io(e.kind()))?;
+        let read = from.by_ref().take(step).read_to_end(to).map_err(|e| FrameFault::Io(e.kind()))?;
         if (read as u64) < step {
-            return Err(Fault::CutOff { wanted, had: to.len() as u64 });
+            return Err(FrameFault::CutOff { wanted, had: to.len() as u64 });
         }
     }
 }

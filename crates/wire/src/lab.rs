@@ -2,9 +2,9 @@
 //!
 //! | port or file | host → guest | guest → host |
 //! |---|---|---|
-//! | control | [`Order`] | [`Said`] |
+//! | control | [`GuestCommand`] | [`GuestMessage`] |
 //! | files | – | [`Back`], each [`EntryKind::File`] followed by its bytes |
-//! | `/.homenode/job` | [`Job`] | – |
+//! | `/.homenode/job` | [`GuestJob`] | – |
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use homenode_model::Ns;
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::{os, oses, pairs, some_os};
-use crate::frame::{Kind, Message};
+use crate::frame::{Conversation, Message};
 
 /// Arguments of a program.
 pub const ARGUMENTS: usize = 1 << 16;
@@ -25,7 +25,7 @@ const ENTRY: usize = 16 << 10;
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Status {
+pub enum ProgramEnd {
     /// With this status.
     Exit(u8),
     /// By this signal.
@@ -34,7 +34,7 @@ pub enum Status {
 
 /// Bytes that the program wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
+pub struct WrittenBytes {
     /// To its standard output.
     pub out: u64,
     /// To its standard error.
@@ -43,7 +43,7 @@ pub struct Written {
 
 /// What the guest says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Said {
+pub enum GuestMessage {
     /// It has booted and is about to start the program.
     Ready,
     /// The program has started.
@@ -53,9 +53,9 @@ pub enum Said {
     /// The program has ended.
     Ended {
         /// How.
-        status: Status,
+        status: ProgramEnd,
         /// What it wrote: whoever reads it knows when there is no more to come.
-        written: Written,
+        written: WrittenBytes,
         /// Processes that the kernel killed for want of memory.
         out_of_memory: u64,
         /// How long it took, by the guest's clock.
@@ -65,21 +65,21 @@ pub enum Said {
     Bye,
 }
 
-impl Message for Said {
-    const KIND: Kind = Kind::Said;
+impl Message for GuestMessage {
+    const KIND: Conversation = Conversation::Said;
     const VERSION: u16 = 1;
     const MOST: usize = 256;
 }
 
 /// What the host says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Order {
+pub enum GuestCommand {
     /// Send this signal to the program.
     Signal(i32),
 }
 
-impl Message for Order {
-    const KIND: Kind = Kind::Order;
+impl Message for GuestCommand {
+    const KIND: Conversation = Conversation::Order;
     const VERSION: u16 = 1;
     const MOST: usize = 256;
 }
@@ -95,7 +95,7 @@ pub struct Time {
 
 /// A file that comes back, without its contents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ReturnedFile {
     /// Relative to the folder that is watched. The reader has to check that it stays inside.
     #[serde(with = "os")]
     pub path: PathBuf,
@@ -124,13 +124,13 @@ pub enum EntryKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Back {
     /// A file.
-    Entry(Entry),
+    Entry(ReturnedFile),
     /// There are no more.
     End,
 }
 
 impl Message for Back {
-    const KIND: Kind = Kind::Back;
+    const KIND: Conversation = Conversation::Back;
     const VERSION: u16 = 1;
     const MOST: usize = ENTRY;
 }
@@ -146,7 +146,7 @@ pub struct User {
 
 /// What to run in the guest, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Job {
+pub struct GuestJob {
     /// The program's path in the guest.
     #[serde(with = "os")]
     pub program: PathBuf,
@@ -177,8 +177,8 @@ pub struct Job {
     pub marks: Option<PathBuf>,
 }
 
-impl Message for Job {
-    const KIND: Kind = Kind::Job;
+impl Message for GuestJob {
+    const KIND: Conversation = Conversation::Job;
     const VERSION: u16 = 1;
     const MOST: usize = 64 << 20;
 }

@@ -31,4 +31,4 @@ pub mod plan;
 pub mod schedule;
 pub mod settings;
 
-pub use frame::{Error, Fault, Kind, Message, decode, decode_word, encode, encode_word, read};
+pub use frame::{Conversation, Error, FrameFault, Message, decode, decode_word, encode, encode_word, read};

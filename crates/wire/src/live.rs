@@ -6,10 +6,11 @@
 //!
 //! # Order
 //!
-//! [`Live::Start`] comes first and [`Live::End`] last. A record that defines a number
-//! ([`Live::Object`], [`Live::Region`], [`Live::Interval`], [`Live::Module`]) comes before the
-//! first record that uses the number. [`Live::Interval`] is written when the interval ends, and so
-//! are the records that belong to it, in any order before it.
+//! [`LiveRecord::Start`] comes first and [`LiveRecord::End`] last. A record that defines a number
+//! ([`LiveRecord::Object`], [`LiveRecord::Region`], [`LiveRecord::Interval`],
+//! [`LiveRecord::Module`]) comes before the first record that uses the number.
+//! [`LiveRecord::Interval`] is written when the interval ends, and so are the records that belong
+//! to it, in any order before it.
 //!
 //! # Bounds
 //!
@@ -19,7 +20,7 @@
 //! | a text in a record | [`crate::bounded::TEXT`] |
 //! | CPUs and distances of a node | [`crate::bounded::CPUS`], [`crate::bounded::NODES`] |
 //!
-//! [`Writer`] allocates nothing. [`Reader`] holds one payload and one record at a time.
+//! [`Writer`] allocates nothing. [`LiveReader`] holds one payload and one record at a time.
 
 use std::io::Read;
 
@@ -27,10 +28,10 @@ use homenode_model::{AccessKind, Bytes, CpuId, MoveResult, NodeId, Ns};
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::{CPUS, NODES, list, some_text, text};
-use crate::facts::{Module, Origin};
-use crate::frame::{Error, Fault, HEADER, Kind, fill, seal};
+use crate::facts::{LoadedFile, Origin};
+use crate::frame::{Conversation, Error, FrameFault, HEADER, fill, seal};
 
-/// Version of the stream. A change of [`Live`] is a new version.
+/// Version of the stream. A change of [`LiveRecord`] is a new version.
 pub const VERSION: u16 = 1;
 /// The largest payload of a frame, in bytes. The largest record fits.
 pub const PAYLOAD: usize = 256 << 10;
@@ -82,7 +83,7 @@ pub struct Pages {
 
 /// What a region is in the program's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct RegionKey {
+pub struct RegionIdentity {
     /// Address of the outlined function; 0: not known.
     pub function: u64,
     /// Where the program starts the region.
@@ -91,7 +92,7 @@ pub struct RegionKey {
 
 /// Who had pages moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Cause {
+pub enum MoveOrigin {
     /// The next touch after an arming.
     NextTouch,
     /// A decision of the policy.
@@ -106,7 +107,7 @@ pub enum Cause {
     Program,
 }
 
-impl Cause {
+impl MoveOrigin {
     /// Every cause.
     pub const ALL: [Self; 6] =
         [Self::NextTouch, Self::Policy, Self::Plan, Self::Undo, Self::Kernel, Self::Program];
@@ -124,7 +125,7 @@ impl Cause {
     }
 }
 
-/// What a [`Live::Dropped`] counts.
+/// What a [`LiveRecord::Dropped`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Dropped {
     /// Touches that were not told.
@@ -149,7 +150,7 @@ pub enum Dropped {
 
 /// What the answers of a source are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Says {
+pub enum SourceAnswers {
     /// There are none.
     #[default]
     Nothing,
@@ -181,7 +182,7 @@ pub struct Watched {
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Live {
+pub enum LiveRecord {
     /// The library has started. All times count from here.
     Start {
         /// The monotonic clock at the start, to place streams of several processes beside each
@@ -189,7 +190,7 @@ pub enum Live {
         clock: Ns,
         /// The process.
         pid: u32,
-        /// How many nodes; a [`Live::Node`] for each follows.
+        /// How many nodes; a [`LiveRecord::Node`] for each follows.
         nodes: u16,
         /// The nodes are pretended.
         pretended: bool,
@@ -214,7 +215,7 @@ pub enum Live {
         distances: Vec<u64>,
     },
     /// A loaded file. Addresses of code are found in these.
-    Module(Module),
+    Module(LoadedFile),
     /// An interval has ended.
     Interval {
         /// Its number.
@@ -231,7 +232,7 @@ pub enum Live {
         /// Its number.
         number: RegionNo,
         /// What it is in the program's text.
-        key: RegionKey,
+        key: RegionIdentity,
     },
     /// What a region took in an interval.
     RegionTime {
@@ -292,7 +293,7 @@ pub enum Live {
         /// Where they were to go.
         to: NodeId,
         /// Who had them moved.
-        cause: Cause,
+        cause: MoveOrigin,
         /// The region that ran; `None`: none, or not known.
         region: Option<RegionNo>,
         /// What it took of the moving thread's time; `None`: not measured.
@@ -390,7 +391,7 @@ pub enum Live {
         #[serde(with = "text")]
         name: String,
         /// What its answers are.
-        says: Says,
+        says: SourceAnswers,
     },
     /// What watching came to so far.
     Watched(Watched),
@@ -414,7 +415,7 @@ pub enum Live {
     },
 }
 
-impl Live {
+impl LiveRecord {
     /// The name of the file that process `pid` writes its stream to.
     pub fn file_name(pid: u32) -> String {
         format!("live.{pid}")
@@ -437,25 +438,27 @@ impl<'a> Writer<'a> {
         let most = buffer.len().min(BUFFER);
         match buffer.get_mut(..most) {
             Some(buffer) if most > HEADER => Ok(Self { buffer, used: HEADER }),
-            _ => Err(Fault::Room.at(Kind::Live, 0)),
+            _ => Err(FrameFault::Room.at(Conversation::Live, 0)),
         }
     }
 
     /// Adds a record.
     ///
     /// # Errors
-    /// [`Fault::Room`]: the buffer is full, and the frame is as it was. Finish it, write it out,
-    /// and add the record to the next. If the frame is empty, the record does not fit at all.
-    /// [`Fault::Payload`]: a list in the record is too long.
-    pub fn add(&mut self, record: &Live) -> Result<(), Error> {
+    /// [`FrameFault::Room`]: the buffer is full, and the frame is as it was. Finish it, write it
+    /// out, and add the record to the next. If the frame is empty, the record does not fit at all.
+    /// [`FrameFault::Payload`]: a list in the record is too long.
+    pub fn add(&mut self, record: &LiveRecord) -> Result<(), Error> {
         let rest = self.buffer.get_mut(self.used..).unwrap_or_default();
         match postcard::to_slice(record, rest) {
             Ok(bytes) => {
                 self.used += bytes.len();
                 Ok(())
             }
-            Err(postcard::Error::SerializeBufferFull) => Err(Fault::Room.at(Kind::Live, self.used as u64)),
-            Err(other) => Err(Fault::Payload(other).at(Kind::Live, self.used as u64)),
+            Err(postcard::Error::SerializeBufferFull) => {
+                Err(FrameFault::Room.at(Conversation::Live, self.used as u64))
+            }
+            Err(other) => Err(FrameFault::Payload(other).at(Conversation::Live, self.used as u64)),
         }
     }
 
@@ -474,7 +477,7 @@ impl<'a> Writer<'a> {
         let Self { buffer, used } = self;
         let used = if used == HEADER { 0 } else { used };
         let frame = buffer.get_mut(..used).unwrap_or_default();
-        if !frame.is_empty() && seal(frame, Kind::Live, VERSION).is_err() {
+        if !frame.is_empty() && seal(frame, Conversation::Live, VERSION).is_err() {
             return &[];
         }
         frame
@@ -483,7 +486,7 @@ impl<'a> Writer<'a> {
 
 /// Reads records from a stream. It stops at the first damage, and says where that is.
 #[derive(Debug)]
-pub struct Reader<R> {
+pub struct LiveReader<R> {
     from: R,
     /// The frame's payload.
     payload: Vec<u8>,
@@ -494,7 +497,7 @@ pub struct Reader<R> {
     over: bool,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> LiveReader<R> {
     /// Reads from the start of a stream.
     pub const fn new(from: R) -> Self {
         Self { from, payload: Vec::new(), read: 0, start: 0, over: false }
@@ -506,7 +509,7 @@ impl<R: Read> Reader<R> {
         self.start
     }
 
-    fn record(&mut self) -> Result<Option<Live>, Error> {
+    fn record(&mut self) -> Result<Option<LiveRecord>, Error> {
         while self.read >= self.payload.len() {
             if !self.next_frame()? {
                 return Ok(None);
@@ -514,8 +517,8 @@ impl<R: Read> Reader<R> {
         }
         let at = || self.start.saturating_sub((self.payload.len() - self.read) as u64);
         let rest = self.payload.get(self.read..).unwrap_or_default();
-        let (record, after) =
-            postcard::take_from_bytes(rest).map_err(|e| Fault::Payload(e).at(Kind::Live, at()))?;
+        let (record, after) = postcard::take_from_bytes(rest)
+            .map_err(|e| FrameFault::Payload(e).at(Conversation::Live, at()))?;
         self.read = self.payload.len() - after.len();
         Ok(Some(record))
     }
@@ -523,7 +526,7 @@ impl<R: Read> Reader<R> {
     /// Whether there is another frame.
     fn next_frame(&mut self) -> Result<bool, Error> {
         self.read = 0;
-        match fill(&mut self.from, &mut self.payload, Kind::Live, VERSION, PAYLOAD) {
+        match fill(&mut self.from, &mut self.payload, Conversation::Live, VERSION, PAYLOAD) {
             Ok(()) => {
                 self.start += (HEADER + self.payload.len()) as u64;
                 Ok(true)
@@ -531,17 +534,17 @@ impl<R: Read> Reader<R> {
             Err((fault, at)) => {
                 self.payload.clear();
                 // Nothing at all where a frame would begin is the end.
-                if at == 0 && matches!(fault, Fault::CutOff { had: 0, .. }) {
+                if at == 0 && matches!(fault, FrameFault::CutOff { had: 0, .. }) {
                     return Ok(false);
                 }
-                Err(fault.at(Kind::Live, self.start + at))
+                Err(fault.at(Conversation::Live, self.start + at))
             }
         }
     }
 }
 
-impl<R: Read> Iterator for Reader<R> {
-    type Item = Result<Live, Error>;
+impl<R: Read> Iterator for LiveReader<R> {
+    type Item = Result<LiveRecord, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.over {

@@ -3,9 +3,9 @@
 //! | conversation | types |
 //! |---|---|
 //! | the lab's monitor: what it is told at the start, in a file | [`Config`] |
-//! | on its socket, while the guest runs | [`Order`], [`Answer`] |
-//! | what it found, in a file | [`Found`] |
-//! | the emulator's recorder: what it is told, as a word of QEMU's command line | [`Emulator`] |
+//! | on its socket, while the guest runs | [`MonitorCommand`], [`MonitorAnswer`] |
+//! | what it found, in a file | [`MonitorReport`] |
+//! | the emulator's recorder: what it is told, as a word of QEMU's command line | [`EmulatorSettings`] |
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use homenode_model::{Bytes, NodeId, Ps, Topology, Way};
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::{CPUS, NODES, list, os, some_text, text};
-use crate::frame::{Kind, Message};
+use crate::frame::{Conversation, Message};
 
 /// Intervals of a run.
 pub const INTERVALS: usize = 1 << 22;
@@ -25,7 +25,7 @@ pub const CALLS: usize = 8;
 
 /// What `qemu_plugin_hwaddr_phys_addr` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Addresses {
+pub enum PhysicalAddresses {
     /// The guest's physical address; memory from `low` on is above 4 GiB.
     Physical {
         /// Bytes below the hole under 4 GiB.
@@ -43,7 +43,7 @@ pub enum Addresses {
 /// Where the guest's kernel keeps what says which process a CPU executes, without randomisation of
 /// addresses: physical addresses, and places in structures in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Layout {
+pub struct KernelLayout {
     /// Physical address of the array of the CPUs' own areas.
     pub areas: u64,
     /// Place of the current task's address in such an area.
@@ -63,12 +63,12 @@ pub struct Config {
     /// ([`Topology::check`]).
     pub machine: Topology,
     /// What QEMU means by a physical address.
-    pub addresses: Addresses,
+    pub addresses: PhysicalAddresses,
     /// Bytes of a disk that is mapped as memory, before that of the nodes.
     pub disk: Bytes,
     /// Where the guest's kernel keeps what says which process runs.
-    pub kernel: Option<Layout>,
-    /// Where [`Found`] goes.
+    pub kernel: Option<KernelLayout>,
+    /// Where [`MonitorReport`] goes.
     #[serde(with = "os")]
     pub output: PathBuf,
     /// The socket on which the launcher says when to begin and to end.
@@ -76,34 +76,34 @@ pub struct Config {
 }
 
 impl Message for Config {
-    const KIND: Kind = Kind::MonitorConfig;
+    const KIND: Conversation = Conversation::MonitorConfig;
     const VERSION: u16 = 1;
     const MOST: usize = 32 << 20;
 }
 
 /// What the launcher says on the monitor's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Order {
+pub enum MonitorCommand {
     /// Count no more, and write what was found.
     End,
 }
 
-impl Message for Order {
-    const KIND: Kind = Kind::MonitorOrder;
+impl Message for MonitorCommand {
+    const KIND: Conversation = Conversation::MonitorOrder;
     const VERSION: u16 = 1;
     const MOST: usize = 256;
 }
 
 /// What the monitor says when it has done so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct MonitorAnswer {
     /// Why it could not; `None`: it is done.
     #[serde(with = "some_text")]
     pub failed: Option<String>,
 }
 
-impl Message for Answer {
-    const KIND: Kind = Kind::MonitorAnswer;
+impl Message for MonitorAnswer {
+    const KIND: Conversation = Conversation::MonitorAnswer;
     const VERSION: u16 = 1;
     const MOST: usize = 8 << 10;
 }
@@ -130,7 +130,7 @@ impl Misses {
 
 /// What a CPU did for a process while the monitor counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
+pub struct CpuShare {
     /// All accesses.
     pub accesses: u64,
     /// Main-memory accesses to this node's memory.
@@ -145,7 +145,7 @@ pub struct Cpu {
     /// Main-memory accesses by cause.
     pub misses: Misses,
     /// By number of the process.
-    pub shares: BTreeMap<u16, Share>,
+    pub shares: BTreeMap<u16, CpuShare>,
     /// Modelled time if nobody else were there: caches and latencies, one miss at a time.
     pub alone: Ps,
     /// Modelled time: in each interval at least as long as the busiest part of the machine that the
@@ -155,7 +155,7 @@ pub struct Cpu {
 
 /// What is modelled of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interval {
+pub struct ModelledInterval {
     /// The slowest CPU's time if nobody else were there.
     pub alone: Ps,
     /// The part of the machine that what was moved keeps busy longest.
@@ -179,7 +179,7 @@ pub struct Process {
 
 /// Loads and stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct AccessCounts {
     /// Loads.
     pub loads: u64,
     /// Stores.
@@ -188,7 +188,7 @@ pub struct Counts {
 
 /// Main-memory accesses of a process to a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Page {
+pub struct PageAccesses {
     /// Counted from 0; a mark of the program begins the next.
     pub interval: u32,
     /// Number of the process.
@@ -203,12 +203,12 @@ pub struct Page {
     pub visit: u32,
     /// By accessing node.
     #[serde(serialize_with = "list::write::<NODES, _, _>", deserialize_with = "list::read::<NODES, _, _>")]
-    pub counts: Vec<Counts>,
+    pub counts: Vec<AccessCounts>,
 }
 
 /// What a program executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Code {
+pub struct ExecutedCode {
     /// Address of the instruction; 0: the kernel's.
     pub at: u64,
     /// Return addresses of the calls around it, innermost first; 0 where none is known.
@@ -217,8 +217,8 @@ pub struct Code {
 
 /// The first store of a process to a page in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct First {
-    /// As [`Page::interval`].
+pub struct FirstStore {
+    /// As [`PageAccesses::interval`].
     pub interval: u32,
     /// Number of the process.
     pub process: u16,
@@ -226,13 +226,13 @@ pub struct First {
     pub page: u64,
     /// The virtual CPU.
     pub cpu: u32,
-    /// Index of the code in [`Found::codes`].
+    /// Index of the code in [`MonitorReport::codes`].
     pub code: u32,
 }
 
 /// What the monitor found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Found {
+pub struct MonitorReport {
     /// By number; 1 is the first.
     pub processes: BTreeMap<u16, Process>,
     /// By virtual CPU.
@@ -241,22 +241,22 @@ pub struct Found {
     /// By number.
     #[serde(serialize_with = "list::write::<INTERVALS, _, _>")]
     #[serde(deserialize_with = "list::read::<INTERVALS, _, _>")]
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<ModelledInterval>,
     /// By interval, process, virtual page, physical page.
     #[serde(serialize_with = "list::write::<PAGES, _, _>", deserialize_with = "list::read::<PAGES, _, _>")]
-    pub pages: Vec<Page>,
+    pub pages: Vec<PageAccesses>,
     /// The code of first stores.
     #[serde(serialize_with = "list::write::<PAGES, _, _>", deserialize_with = "list::read::<PAGES, _, _>")]
-    pub codes: Vec<Code>,
+    pub codes: Vec<ExecutedCode>,
     /// First stores, by process, virtual page, interval.
     #[serde(serialize_with = "list::write::<PAGES, _, _>", deserialize_with = "list::read::<PAGES, _, _>")]
-    pub firsts: Vec<First>,
+    pub firsts: Vec<FirstStore>,
     /// Accesses that did not fit the model.
     pub lost: u64,
 }
 
-impl Message for Found {
-    const KIND: Kind = Kind::MonitorFound;
+impl Message for MonitorReport {
+    const KIND: Conversation = Conversation::MonitorFound;
     const VERSION: u16 = 2;
     const MOST: usize = 1 << 30;
 }
@@ -266,7 +266,7 @@ const GUEST_SIDE: &str = "homenode-lab-gu";
 
 /// Whose accesses they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Whose {
+pub enum AccessOwner {
     /// The program's: it and what it started. Everybody's, where the kernel does not say which
     /// process runs.
     Program,
@@ -276,22 +276,22 @@ pub enum Whose {
     Kernel,
 }
 
-impl Found {
+impl MonitorReport {
     /// Whose the accesses of a process are, by its number. The guest's side starts the program, so
     /// that what has a smaller process number than it was there before.
-    pub fn whose(&self, process: u16) -> Whose {
+    pub fn whose(&self, process: u16) -> AccessOwner {
         let side = self.processes.values().find(|p| p.name == GUEST_SIDE).map_or(0, |p| p.id);
         match self.processes.get(&process) {
-            _ if process == KERNEL => Whose::Kernel,
-            Some(p) if p.id > 0 && p.id <= side => Whose::Others,
-            _ => Whose::Program,
+            _ if process == KERNEL => AccessOwner::Kernel,
+            Some(p) if p.id > 0 && p.id <= side => AccessOwner::Others,
+            _ => AccessOwner::Program,
         }
     }
 
     /// What a CPU did for them.
-    pub fn of(&self, cpu: &Cpu, whose: Whose) -> Share {
+    pub fn of(&self, cpu: &Cpu, whose: AccessOwner) -> CpuShare {
         let all = cpu.shares.iter().filter(|(process, _)| self.whose(**process) == whose);
-        all.fold(Share::default(), |sum, (_, s)| Share {
+        all.fold(CpuShare::default(), |sum, (_, s)| CpuShare {
             accesses: sum.accesses.saturating_add(s.accesses),
             local: sum.local.saturating_add(s.local),
             remote: sum.remote.saturating_add(s.remote),
@@ -301,7 +301,7 @@ impl Found {
 
 /// What the emulator's recorder is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Emulator {
+pub struct EmulatorSettings {
     /// The recording's folder.
     #[serde(with = "os")]
     pub recording: PathBuf,
@@ -312,8 +312,8 @@ pub struct Emulator {
     pub alone: bool,
 }
 
-impl Message for Emulator {
-    const KIND: Kind = Kind::Emulator;
+impl Message for EmulatorSettings {
+    const KIND: Conversation = Conversation::Emulator;
     const VERSION: u16 = 1;
     const MOST: usize = 16 << 10;
 }
@@ -325,13 +325,22 @@ mod tests {
     #[test]
     fn who_was_there_before_the_program_is_told_apart() {
         let process = |id, name: &str| Process { id, name: name.into() };
-        let share = |accesses, local, remote| Share { accesses, local, remote };
+        let share = |accesses, local, remote| CpuShare { accesses, local, remote };
         let cpu = Cpu { shares: [(0, share(5, 1, 1)), (1, share(10, 6, 4))].into(), ..Cpu::default() };
-        let mut found =
-            Found { processes: [(1, process(70, "a b"))].into(), cpus: vec![cpu], ..Found::default() };
-        assert_eq!([0, 1, 2].map(|p| found.whose(p)), [Whose::Kernel, Whose::Program, Whose::Program]);
+        let mut found = MonitorReport {
+            processes: [(1, process(70, "a b"))].into(),
+            cpus: vec![cpu],
+            ..MonitorReport::default()
+        };
+        assert_eq!(
+            [0, 1, 2].map(|p| found.whose(p)),
+            [AccessOwner::Kernel, AccessOwner::Program, AccessOwner::Program]
+        );
         found.processes.extend([(2, process(60, GUEST_SIDE)), (3, process(1, "init"))]);
-        assert_eq!([1, 2, 3].map(|p| found.whose(p)), [Whose::Program, Whose::Others, Whose::Others]);
-        assert_eq!(found.of(&found.cpus[0], Whose::Program).remote, 4);
+        assert_eq!(
+            [1, 2, 3].map(|p| found.whose(p)),
+            [AccessOwner::Program, AccessOwner::Others, AccessOwner::Others]
+        );
+        assert_eq!(found.of(&found.cpus[0], AccessOwner::Program).remote, 4);
     }
 }

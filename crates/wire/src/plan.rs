@@ -9,7 +9,7 @@ use homenode_model::{Bytes, NodeId};
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::{list, text};
-use crate::frame::{Kind, Message};
+use crate::frame::{Conversation, Message};
 
 /// The name of the plan's file in the folder of the run.
 pub const FILE: &str = "plan";
@@ -40,7 +40,7 @@ pub struct Site {
 
 /// How an object is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum How {
+pub enum Recognition {
     /// By its address in the program's file.
     Static {
         /// The address.
@@ -48,7 +48,7 @@ pub enum How {
     },
     /// By the place in the source that allocates it.
     Site {
-        /// Index into [`Plan::sites`].
+        /// Index into [`HomePlan::sites`].
         site: u32,
         /// Index of its first allocation among those of the place.
         first: u32,
@@ -77,9 +77,9 @@ pub struct Home {
 
 /// A planned object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Object {
+pub struct ObjectPlan {
     /// How it is recognised.
-    pub how: How,
+    pub how: Recognition,
     /// Its size.
     pub bytes: Bytes,
     /// Where its pages go, by offset.
@@ -89,7 +89,7 @@ pub struct Object {
 
 /// A plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct HomePlan {
     /// Threads that the launcher expects.
     pub threads: u32,
     /// Nodes of the threads that the plan is for.
@@ -105,11 +105,11 @@ pub struct Plan {
     /// Objects.
     #[serde(serialize_with = "list::write::<OBJECTS, _, _>")]
     #[serde(deserialize_with = "list::read::<OBJECTS, _, _>")]
-    pub objects: Vec<Object>,
+    pub objects: Vec<ObjectPlan>,
 }
 
-impl Message for Plan {
-    const KIND: Kind = Kind::Plan;
+impl Message for HomePlan {
+    const KIND: Conversation = Conversation::Plan;
     const VERSION: u16 = 1;
     const MOST: usize = 64 << 20;
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::{list, text, texts};
-use crate::frame::{Kind, Message};
+use crate::frame::{Conversation, Message};
 
 /// The name of the file with recorded schedules in the folder of the run: what a replay is from.
 pub const FROM: &str = "schedules.from";
@@ -74,7 +74,7 @@ impl fmt::Display for Mode {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct RequestedSchedule {
     /// Who hands out the iterations.
     pub mode: Mode,
     /// Recorded schedules lie beside the settings ([`FROM`]).
@@ -124,7 +124,7 @@ pub struct Kept {
 
 /// A file with code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Code {
+pub struct CodeFile {
     /// Its name, without folders.
     #[serde(with = "text")]
     pub name: String,
@@ -136,7 +136,7 @@ pub struct Code {
 
 /// Iterations from `begin` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct IterationRange {
     /// The first.
     pub begin: u64,
     /// One past the last.
@@ -145,12 +145,12 @@ pub struct Run {
 
 /// What one thread executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thread {
+pub struct ThreadIterations {
     /// The node that the thread ran on; `None`: not known.
     pub node: Option<u16>,
     /// The iterations.
     #[serde(serialize_with = "list::write::<RUNS, _, _>", deserialize_with = "list::read::<RUNS, _, _>")]
-    pub runs: Vec<Run>,
+    pub runs: Vec<IterationRange>,
 }
 
 /// One loop.
@@ -171,7 +171,7 @@ pub struct Loop {
     /// By thread number.
     #[serde(serialize_with = "list::write::<THREADS, _, _>")]
     #[serde(deserialize_with = "list::read::<THREADS, _, _>")]
-    pub threads: Vec<Thread>,
+    pub threads: Vec<ThreadIterations>,
 }
 
 /// What a later run replays.
@@ -179,14 +179,14 @@ pub struct Loop {
 pub struct Schedules {
     /// The files that have the loops.
     #[serde(serialize_with = "list::write::<CODES, _, _>", deserialize_with = "list::read::<CODES, _, _>")]
-    pub codes: Vec<Code>,
+    pub codes: Vec<CodeFile>,
     /// The loops.
     #[serde(serialize_with = "list::write::<LOOPS, _, _>", deserialize_with = "list::read::<LOOPS, _, _>")]
     pub loops: Vec<Loop>,
 }
 
 impl Message for Schedules {
-    const KIND: Kind = Kind::Schedules;
+    const KIND: Conversation = Conversation::Schedules;
     const VERSION: u16 = 1;
     const MOST: usize = 64 << 20;
 }
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_schedule_is_read_as_it_was_written() {
-        let thread = |node, begin, end| Thread { node, runs: vec![Run { begin, end }] };
+        let thread = |node, begin, end| ThreadIterations { node, runs: vec![IterationRange { begin, end }] };
         let one = Loop {
             code: 0,
             offset: 0x1234,
@@ -222,7 +222,7 @@ mod tests {
             chunk: 4,
             threads: vec![thread(Some(1), 0, u64::MAX), thread(None, 3, 4)],
         };
-        let code = Code { name: "app".into(), bytes: 100, hash: 7 };
+        let code = CodeFile { name: "app".into(), bytes: 100, hash: 7 };
         let all = Schedules { codes: vec![code], loops: vec![one] };
         let bytes = crate::encode(&all).unwrap();
         assert_eq!(crate::decode::<Schedules>(&bytes), Ok(all));

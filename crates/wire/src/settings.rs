@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounded::{CPUS, NODES, list, some_os, text};
 use crate::facts::{Arming, Budget};
-use crate::frame::{Kind, Message};
+use crate::frame::{Conversation, Message};
 use crate::schedule;
 
 /// The one variable of the environment: the folder of the run. Without it the library does nothing.
@@ -103,7 +103,7 @@ impl fmt::Display for MoveWhile {
 
 /// A node of the machine, as this run may use it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Node {
+pub struct UsableNode {
     /// The kernel's numbers of its CPUs.
     #[serde(serialize_with = "list::write::<CPUS, _, _>", deserialize_with = "list::read::<CPUS, _, _>")]
     pub cpus: Vec<u32>,
@@ -116,19 +116,22 @@ pub struct Node {
 
 /// The nodes: reading them takes libraries that have no place in a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineNodes {
     /// By the kernel's number, or by the pretended one.
     #[serde(serialize_with = "list::write::<NODES, _, _>", deserialize_with = "list::read::<NODES, _, _>")]
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<UsableNode>,
 }
 
-impl Machine {
+impl MachineNodes {
     /// Nodes with as many CPUs each, numbered through, and as much memory; `remote` is the distance
     /// between any two.
     pub fn even(nodes: u32, cpus: u32, memory: Bytes, remote: u64) -> Self {
         let distances = |n: u32| (0..nodes).map(|m| if m == n { 10 } else { remote }).collect();
-        let node =
-            |n: u32| Node { cpus: (n * cpus..(n + 1) * cpus).collect(), memory, distances: distances(n) };
+        let node = |n: u32| UsableNode {
+            cpus: (n * cpus..(n + 1) * cpus).collect(),
+            memory,
+            distances: distances(n),
+        };
         Self { nodes: (0..nodes).map(node).collect() }
     }
 }
@@ -142,7 +145,7 @@ pub struct Settings {
     /// When to arm unasked.
     pub arming: Arming,
     /// The nodes, real or pretended.
-    pub machine: Machine,
+    pub machine: MachineNodes,
     /// The nodes are pretended.
     pub pretend: bool,
     /// The budget.
@@ -170,13 +173,13 @@ pub struct Settings {
     #[serde(with = "some_os")]
     pub stream: Option<PathBuf>,
     /// Who hands out the iterations of parallel loops; `None`: the program's own run-time.
-    pub schedule: Option<schedule::Asked>,
+    pub schedule: Option<schedule::RequestedSchedule>,
     /// Large allocations begin on a page.
     pub align: bool,
 }
 
 impl Message for Settings {
-    const KIND: Kind = Kind::Settings;
+    const KIND: Conversation = Conversation::Settings;
     const VERSION: u16 = 5;
     const MOST: usize = 16 << 20;
 }

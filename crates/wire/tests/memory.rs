@@ -4,8 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_wire::facts::Facts;
-use homenode_wire::live::{Live, PAYLOAD, Reader, VERSION};
-use homenode_wire::{Kind, Message, decode};
+use homenode_wire::live::{LiveReader, LiveRecord, PAYLOAD, VERSION};
+use homenode_wire::{Conversation, Message, decode};
 
 struct Watched;
 
@@ -39,7 +39,7 @@ fn most(f: impl FnOnce()) -> usize {
     PEAK.load(Ordering::Relaxed) - before
 }
 
-fn framed(kind: Kind, version: u16, length: u32, payload: &[u8]) -> Vec<u8> {
+fn framed(kind: Conversation, version: u16, length: u32, payload: &[u8]) -> Vec<u8> {
     let mut frame = b"hnwf".to_vec();
     frame.extend((kind as u16).to_le_bytes());
     frame.extend(version.to_le_bytes());
@@ -77,12 +77,12 @@ fn a_reader_keeps_within_its_bound() {
     // A stream of any length takes a payload and a record.
     let empty = postcard_of_end();
     let payload: Vec<u8> = empty.iter().copied().cycle().take(PAYLOAD / empty.len() * empty.len()).collect();
-    let frame = framed(Kind::Live, VERSION, payload.len() as u32, &payload);
+    let frame = framed(Conversation::Live, VERSION, payload.len() as u32, &payload);
     let stream: Vec<u8> = frame.iter().copied().cycle().take(frame.len() * 20).collect();
     let used = most(|| {
-        let read = Reader::new(&stream[..]).map(Result::unwrap);
+        let read = LiveReader::new(&stream[..]).map(Result::unwrap);
         assert_eq!(
-            read.filter(|r| *r == Live::End { whole: true }).count(),
+            read.filter(|r| *r == LiveRecord::End { whole: true }).count(),
             20 * payload.len() / empty.len()
         );
     });
@@ -93,6 +93,6 @@ fn a_reader_keeps_within_its_bound() {
 fn postcard_of_end() -> Vec<u8> {
     let mut buffer = [0; 64];
     let mut writer = homenode_wire::live::Writer::new(&mut buffer).unwrap();
-    writer.add(&Live::End { whole: true }).unwrap();
+    writer.add(&LiveRecord::End { whole: true }).unwrap();
     writer.finish()[16..].to_vec()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Api, Function, Item, WIDTH, filled};
+use super::{CApi, Function, Item, WIDTH, filled};
 
 const HEAD: &str = "\
 ! homenode: tell the run-time system what it cannot see, and place threads and memory. See
@@ -65,7 +65,7 @@ contains
 ";
 
 /// All of it.
-pub fn text(api: &Api) -> Result<String, String> {
+pub fn text(api: &CApi) -> Result<String, String> {
     let mut out = HEAD.to_owned();
     let names = api.codes.iter().map(|c| &c.name).chain(api.structs.iter().map(|s| &s.name));
     let functions = api.items.iter().filter_map(|i| match i {

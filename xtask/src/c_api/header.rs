@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Api, Function, Item, WIDTH, filled};
+use super::{CApi, Function, Item, WIDTH, filled};
 
 const HEAD: &str = "\
 /* homenode: tell the run-time system what it cannot see, and place threads and memory.
@@ -44,7 +44,7 @@ const INLINE: &str = include_str!("inline.h");
 const CPP: &str = include_str!("range.hpp");
 
 /// All of it.
-pub fn text(api: &Api) -> Result<String, String> {
+pub fn text(api: &CApi) -> Result<String, String> {
     let mut out = HEAD.to_owned();
     out += "\n/* Return codes, and what stands for a node where there is none. */\n";
     let width = api.codes.iter().map(|c| c.name.len() + digits(c.value)).max().unwrap_or(0);
@@ -73,7 +73,7 @@ pub fn text(api: &Api) -> Result<String, String> {
 }
 
 /// The functions as a C file, for Fortran programs without the library.
-pub fn alone(api: &Api) -> Result<String, String> {
+pub fn alone(api: &CApi) -> Result<String, String> {
     let mut out = ALONE_HEAD.to_owned();
     for f in functions(api) {
         let types: Vec<String> =
@@ -104,7 +104,7 @@ const ALONE_HEAD: &str = "\
 #include <homenode.h>
 ";
 
-fn functions(api: &Api) -> impl Iterator<Item = &Function> {
+fn functions(api: &CApi) -> impl Iterator<Item = &Function> {
     api.items.iter().filter_map(|i| if let Item::Function(f) = i { Some(f) } else { None })
 }
 
@@ -120,7 +120,7 @@ const ONLY: &str = "
 ";
 
 /// Functions that look for the library when they are called first.
-fn header_only(api: &Api) -> Result<String, String> {
+fn header_only(api: &CApi) -> Result<String, String> {
     let mut out = ONLY.to_owned() + ALONE;
     for f in functions(api) {
         let types: Vec<String> =

@@ -1,10 +1,10 @@
 //! Reads the source of the C API.
 
-use super::{Api, Code, Function, Item, Struct};
+use super::{CApi, CStruct, Code, Function, Item};
 
 /// The whole of it.
-pub fn api(codes: &str, files: &[impl AsRef<str>]) -> Result<Api, String> {
-    let mut api = Api { codes: self::codes(codes)?, ..Api::default() };
+pub fn api(codes: &str, files: &[impl AsRef<str>]) -> Result<CApi, String> {
+    let mut api = CApi { codes: self::codes(codes)?, ..CApi::default() };
     for file in files {
         items(&mut api, file.as_ref())?;
     }
@@ -12,7 +12,7 @@ pub fn api(codes: &str, files: &[impl AsRef<str>]) -> Result<Api, String> {
 }
 
 /// What one file has.
-fn items(api: &mut Api, functions: &str) -> Result<(), String> {
+fn items(api: &mut CApi, functions: &str) -> Result<(), String> {
     let mut lines = functions.lines();
     let mut about = Vec::new();
     while let Some(line) = lines.next() {
@@ -58,7 +58,7 @@ fn codes(text: &str) -> Result<Vec<Code>, String> {
     Ok(codes)
 }
 
-fn structure(name: &str, about: Vec<String>, body: &[&str]) -> Result<Struct, String> {
+fn structure(name: &str, about: Vec<String>, body: &[&str]) -> Result<CStruct, String> {
     let mut fields = Vec::new();
     let mut doc = String::new();
     for line in body.iter().map(|l| l.trim()) {
@@ -70,7 +70,7 @@ fn structure(name: &str, about: Vec<String>, body: &[&str]) -> Result<Struct, St
             fields.push((field.to_owned(), kind.to_owned(), std::mem::take(&mut doc)));
         }
     }
-    Ok(Struct { name: name.to_owned(), about, fields })
+    Ok(CStruct { name: name.to_owned(), about, fields })
 }
 
 /// `extern "C" fn name(a: A, b: B) -> R {`
@@ -103,7 +103,8 @@ mod tests {
 
     const CODES: &str = "//! X.\n\n/// good\npub const HN_OK: i32 = 0;\n\npub fn f() {}\n";
     const SOURCE: &str = "use x;\n\n/// A thing.\n#[repr(C)]\npub struct hn_thing {\n    /// how many\n    pub n: u64,\n}\n\n\
-        // # Part\n\n/// Does it:\n/// well.\n///\n/// # Safety\n/// Not at all.\n#[unsafe(no_mangle)]\n\
+        // # Part\n\n/// Does it:\n/// well.\n///\n/// # Safety\n/// Not at
+        // all.\n#[unsafe(no_mangle)]\n\
         pub unsafe extern \"C\" fn hn_do(\n    at: *mut hn_thing,\n    n: usize,\n) -> i32 {\n    0\n}\n\n/// Ours.\nfn g() {}\n";
 
     #[test]

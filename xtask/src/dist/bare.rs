@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::base::{Outcome, files, fresh, must, program, version};
+use super::base::{CommandResult, files, fresh, must, program, version};
 use super::roots::{HOME, NOBODY, impossible, inside, place};
 use crate::testing;
 
@@ -21,7 +21,7 @@ const REFUSED: i32 = 125;
 const MUSL: &[&str] = &["busybox-static", "musl"];
 
 /// Both roots.
-pub fn all(folder: &Path, tarball: &Path) -> Outcome {
+pub fn all(folder: &Path, tarball: &Path) -> CommandResult {
     if let Some(why) = impossible() {
         testing::skipped("dist", why);
         return Ok(());
@@ -68,7 +68,7 @@ fn told(command: &mut Command) -> Result<(Option<i32>, String), String> {
 }
 
 /// Runs a command in a root as an ordinary user, and compares its status and a part of its output.
-fn expect(root: &Path, words: &[&str], status: i32, part: &str) -> Outcome {
+fn expect(root: &Path, words: &[&str], status: i32, part: &str) -> CommandResult {
     let (code, text) = told(inside(root, Some(NOBODY)).args(words))?;
     if code == Some(status) && text.contains(part) {
         return Ok(());
@@ -76,7 +76,7 @@ fn expect(root: &Path, words: &[&str], status: i32, part: &str) -> Outcome {
     Err(format!("{}: status {code:?} instead of {status}, or no '{part}' in: {text}", words.join(" ")))
 }
 
-fn without_compiler(root: &Path, tarball: &Path) -> Outcome {
+fn without_compiler(root: &Path, tarball: &Path) -> CommandResult {
     let command = unpack(root, tarball)?;
     let of = |words: &[&'static str]| [&[command.as_str()], words].concat();
     expect(root, &of(&["machine", "show", "this"]), 0, "this")?;
@@ -109,7 +109,7 @@ fn musl(folder: &Path) -> Result<PathBuf, String> {
     Ok(root)
 }
 
-fn without_glibc(root: &Path, tarball: &Path) -> Outcome {
+fn without_glibc(root: &Path, tarball: &Path) -> CommandResult {
     let command = unpack(root, tarball)?;
     // The file is there, and what the kernel does not find is the loader that it names.
     expect(root, &["/usr/bin/sh", "-c", "ls \"$0\"", &command], 0, &command)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use crate::process::{cargo, present, program, read, run as must};
-pub(crate) use crate::{Outcome, root};
+pub(crate) use crate::{CommandResult, root};
 
 /// The folder of the results.
 pub fn out() -> PathBuf {
@@ -45,7 +45,7 @@ pub fn text_of(path: &Path) -> Result<String, String> {
 }
 
 /// Writes a file, and makes its folder.
-pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Outcome {
+pub fn write(path: &Path, text: impl AsRef<[u8]>) -> CommandResult {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
@@ -53,7 +53,7 @@ pub fn write(path: &Path, text: impl AsRef<[u8]>) -> Outcome {
 }
 
 /// Makes an empty folder, whatever was there.
-pub fn fresh(folder: &Path) -> Outcome {
+pub fn fresh(folder: &Path) -> CommandResult {
     match fs::remove_dir_all(folder) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
             return Err(format!("{}: {e}", folder.display()));

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use super::base::{Outcome, cargo, files, fresh, must, out, present, program, read, text_of, version};
+use super::base::{CommandResult, cargo, files, fresh, must, out, present, program, read, text_of, version};
 use super::{bare, containers, deb, recipes, roots, source};
 use crate::testing;
 
@@ -34,7 +34,7 @@ const ROOT: &str = "0";
 const TRIED: &str = "/var/tmp/homenode-dist-check";
 
 /// A part of the check: its name, and what it does in a folder of its own.
-type Part = (&'static str, fn(&Path) -> Outcome);
+type Part = (&'static str, fn(&Path) -> CommandResult);
 
 const PARTS: &[Part] = &[
     ("tarball", tarball),
@@ -60,7 +60,7 @@ fn names() -> String {
 }
 
 /// Refuses the name of a part that there is not.
-pub fn known(parts: &[String]) -> Outcome {
+pub fn known(parts: &[String]) -> CommandResult {
     match parts.iter().find(|part| !PARTS.iter().any(|(name, _)| name == part)) {
         Some(part) => Err(format!("there is no part {part}; parts: {}", names())),
         None => Ok(()),
@@ -68,7 +68,7 @@ pub fn known(parts: &[String]) -> Outcome {
 }
 
 /// Checks these parts; all of them if none is named.
-pub fn some(parts: &[String]) -> Outcome {
+pub fn some(parts: &[String]) -> CommandResult {
     known(parts)?;
     let place = PathBuf::from(TRIED);
     // What a chroot holds belongs to root.
@@ -99,8 +99,8 @@ pub fn some(parts: &[String]) -> Outcome {
 }
 
 /// What the parts in clean roots try.
-fn results() -> Result<roots::Results, String> {
-    Ok(roots::Results {
+fn results() -> Result<roots::ReleaseFiles, String> {
+    Ok(roots::ReleaseFiles {
         tarball: one(TARBALL)?,
         deb: deb::path(&version()?),
         wheel: one(".whl")?,
@@ -134,7 +134,7 @@ fn ordinary(home: &Path, command: &Path) -> Result<Command, String> {
     Ok(words)
 }
 
-fn expect(what: &str, text: &str) -> Outcome {
+fn expect(what: &str, text: &str) -> CommandResult {
     if !text.contains(ANSWER) {
         return Err(format!("{what}: the answer lacks '{ANSWER}': {text}"));
     }
@@ -142,7 +142,7 @@ fn expect(what: &str, text: &str) -> Outcome {
     Ok(())
 }
 
-fn tarball(folder: &Path) -> Outcome {
+fn tarball(folder: &Path) -> CommandResult {
     let version = version()?;
     let place = folder.join("a place with spaces");
     fresh(&place)?;
@@ -170,7 +170,7 @@ fn tarball(folder: &Path) -> Outcome {
     Ok(())
 }
 
-fn wheel(folder: &Path) -> Outcome {
+fn wheel(folder: &Path) -> CommandResult {
     let wheel = one(".whl")?;
     let place = folder.join("venv");
     must(program("python3").args(["-m", "venv"]).arg(&place))?;
@@ -195,7 +195,7 @@ fn wheel(folder: &Path) -> Outcome {
     refused(&place.join("bin/python"), &wheel, folder)
 }
 
-fn debian(folder: &Path) -> Outcome {
+fn debian(folder: &Path) -> CommandResult {
     let package = deb::path(&version()?);
     must(program("dpkg-deb").arg("--info").arg(&package))?;
     if present("lintian") {
@@ -223,7 +223,7 @@ const OTHER_MACHINES: &[(&str, &str)] =
 const NOT_FOR_IT: &str = "No matching distribution found for homenode";
 
 /// pip refuses the wheel on other machines.
-fn refused(python: &Path, wheel: &Path, folder: &Path) -> Outcome {
+fn refused(python: &Path, wheel: &Path, folder: &Path) -> CommandResult {
     for (machine, platform) in OTHER_MACHINES {
         let mut pip = Command::new(python);
         pip.args(["-m", "pip", "install", "--no-index", "--no-deps", "--only-binary=:all:", "--find-links"]);
@@ -239,7 +239,7 @@ fn refused(python: &Path, wheel: &Path, folder: &Path) -> Outcome {
 }
 
 /// The documented build of the source, and an ordinary user's question to what it installs.
-fn from_source(folder: &Path) -> Outcome {
+fn from_source(folder: &Path) -> CommandResult {
     let tree = built_source(folder)?;
     let prefix = folder.join("prefix");
     let words = ["--silent", "install", "BUILD=target/release"];

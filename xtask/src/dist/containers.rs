@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::base::{Outcome, must, out, program, read, text_of};
+use super::base::{CommandResult, must, out, program, read, text_of};
 use super::roots::{impossible, inside, place, with_network};
 use super::{bare, recipes};
 use crate::testing;
@@ -20,7 +20,7 @@ const IMAGE: &str = "debian:12-slim";
 const USER: &str = "1000:1000";
 
 /// Both definitions.
-pub fn all(folder: &Path, words: &[&str], answer: &str) -> Outcome {
+pub fn all(folder: &Path, words: &[&str], answer: &str) -> CommandResult {
     if let Some(why) = impossible() {
         testing::skipped("dist", why);
         return Ok(());
@@ -122,7 +122,14 @@ fn pair(words: &str) -> Result<(String, String), String> {
 }
 
 /// Makes the image, and asks homenode in it as its user.
-fn try_one(name: &str, folder: &Path, base: &Path, image: &Image, words: &[&str], answer: &str) -> Outcome {
+fn try_one(
+    name: &str,
+    folder: &Path,
+    base: &Path,
+    image: &Image,
+    words: &[&str],
+    answer: &str,
+) -> CommandResult {
     if image.from != IMAGE {
         return Err(format!("{name} starts from {}, and a root stands for {IMAGE}", image.from));
     }
@@ -160,12 +167,12 @@ fn try_one(name: &str, folder: &Path, base: &Path, image: &Image, words: &[&str]
     remove(&root)
 }
 
-fn remove(root: &Path) -> Outcome {
+fn remove(root: &Path) -> CommandResult {
     must(program("rm").args(["--recursive", "--one-file-system"]).arg(root))
 }
 
 /// Runs a step whose output is shown only when it fails.
-fn quiet(command: &mut Command) -> Outcome {
+fn quiet(command: &mut Command) -> CommandResult {
     let out = command.output().map_err(|e| e.to_string())?;
     if out.status.success() {
         return Ok(());

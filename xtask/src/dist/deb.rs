@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::base::{files, fresh, must, out, program, read, root, text_of, write};
 use super::needs::Needs;
 use super::stage::{BROUGHT, LICENCES};
-use crate::Outcome;
+use crate::CommandResult;
 
 const ABOUT: &str = "\
 Description: find the source line that puts memory on the wrong NUMA node
@@ -27,7 +27,7 @@ const REVISION: u32 = 1;
 const MAINTAINER: &str = "the authors of homenode <homenode@localhost>";
 
 /// Makes the package.
-pub fn make(stage: &Path, version: &str, needs: &Needs) -> Outcome {
+pub fn make(stage: &Path, version: &str, needs: &Needs) -> CommandResult {
     let tree = root().join("target/stage-deb");
     fresh(&tree)?;
     must(program("cp").arg("--archive").arg(stage).arg(tree.join("usr")))?;
@@ -74,7 +74,7 @@ pub fn make(stage: &Path, version: &str, needs: &Needs) -> Outcome {
     must(program("dpkg-deb").args(["--build", "--root-owner-group", "-Zxz"]).arg(&tree).arg(path(version)))
 }
 
-fn remove(path: &Path) -> Outcome {
+fn remove(path: &Path) -> CommandResult {
     fs::remove_file(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 

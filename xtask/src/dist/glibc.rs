@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::base::{fresh, must, program, read, root, write};
-use crate::Outcome;
+use crate::CommandResult;
 use crate::python::environment;
 
 /// The newest glibc that a release may ask for.
@@ -135,7 +135,7 @@ fn archive(name: &str, package: &str) -> Result<PathBuf, String> {
 }
 
 /// Links a program that calls what glibc 2.34 moved, and runs it.
-fn try_out(cc: &Path, folder: &Path) -> Outcome {
+fn try_out(cc: &Path, folder: &Path) -> CommandResult {
     const CALLS: &str = "#include <dlfcn.h>\n#include <pthread.h>\n#include <sys/stat.h>\n\
         static int constructed;\n\
         __attribute__((constructor)) static void construct(void) { constructed = 1; }\n\
@@ -157,7 +157,7 @@ fn try_out(cc: &Path, folder: &Path) -> Outcome {
     Ok(())
 }
 
-fn copy(from: &Path, to: &Path) -> Outcome {
+fn copy(from: &Path, to: &Path) -> CommandResult {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::base::{binaries, program, read};
-use crate::Outcome;
+use crate::CommandResult;
 
 /// What a binary needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Needs {
 
     /// Refuses binaries that do not run with glibc `newest`: a symbol asks for a newer one, or
     /// nobody has a symbol.
-    pub fn check(&self, newest: (u32, u32)) -> Outcome {
+    pub fn check(&self, newest: (u32, u32)) -> CommandResult {
         for (path, need) in &self.0 {
             let path = path.display();
             if need.glibc > newest {

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::base::{Outcome, must, out, program, version};
+use super::base::{CommandResult, must, out, program, version};
 use crate::python::environment;
 use crate::testing;
 
@@ -50,7 +50,7 @@ pub fn tool(python: &Path, name: &str) -> Command {
 }
 
 /// conda's and EasyBuild's recipe with a built source tree.
-pub fn all(folder: &Path, tree: &Path) -> Outcome {
+pub fn all(folder: &Path, tree: &Path) -> CommandResult {
     let python = match python() {
         Ok(python) => python,
         Err(why) => {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::base::{Outcome, fresh, must, present, program, read};
+use super::base::{CommandResult, fresh, must, present, program, read};
 use crate::testing;
 
 /// The longest that a user waits for the first answer.
@@ -30,7 +30,7 @@ const UBUNTU_KEYS: &str = "usr/share/keyrings/ubuntu-archive-keyring.gpg";
 const TOOLS: &str = "gcc,libc6-dev,cmake,make";
 
 /// A distribution.
-pub struct Distribution {
+pub struct LinuxDistribution {
     /// mmdebstrap's name of it.
     suite: &'static str,
     /// A person's.
@@ -58,23 +58,28 @@ const ALL: &[Artefact] = &[Artefact::Tarball, Artefact::Deb, Artefact::Wheel];
 const OLDEST: &str = "bionic";
 
 /// The oldest comes last.
-const DISTRIBUTIONS: &[Distribution] = &[
-    Distribution { suite: "trixie", name: "Debian 13", more: ",python3-venv,ubuntu-keyring", takes: ALL },
-    Distribution { suite: "bookworm", name: "Debian 12", more: ",python3-venv", takes: ALL },
-    Distribution { suite: "noble", name: "Ubuntu 24.04", more: ",python3-venv", takes: ALL },
-    Distribution { suite: "jammy", name: "Ubuntu 22.04", more: ",python3-venv", takes: ALL },
+const DISTRIBUTIONS: &[LinuxDistribution] = &[
+    LinuxDistribution {
+        suite: "trixie",
+        name: "Debian 13",
+        more: ",python3-venv,ubuntu-keyring",
+        takes: ALL,
+    },
+    LinuxDistribution { suite: "bookworm", name: "Debian 12", more: ",python3-venv", takes: ALL },
+    LinuxDistribution { suite: "noble", name: "Ubuntu 24.04", more: ",python3-venv", takes: ALL },
+    LinuxDistribution { suite: "jammy", name: "Ubuntu 22.04", more: ",python3-venv", takes: ALL },
     // It has glibc 2.27, Python 3.6, no package libgcc-s1, and a gcc that homenode-cc cannot use.
-    Distribution { suite: "bionic", name: "Ubuntu 18.04", more: "", takes: &[Artefact::Tarball] },
+    LinuxDistribution { suite: "bionic", name: "Ubuntu 18.04", more: "", takes: &[Artefact::Tarball] },
 ];
 
-impl Distribution {
+impl LinuxDistribution {
     fn is_ubuntu(&self) -> bool {
         self.name.starts_with("Ubuntu")
     }
 }
 
 /// What is tried.
-pub struct Results {
+pub struct ReleaseFiles {
     /// The binary tarball.
     pub tarball: PathBuf,
     /// The Debian package.
@@ -100,7 +105,7 @@ pub fn place(folder: &Path) -> PathBuf {
 
 /// Tries everything in the root of one distribution; a root that cannot be made is skipped, and the
 /// reason is told.
-pub fn part(suite: &str, folder: &Path, results: &Results) -> Outcome {
+pub fn part(suite: &str, folder: &Path, results: &ReleaseFiles) -> CommandResult {
     let distribution = DISTRIBUTIONS.iter().find(|d| d.suite == suite).ok_or("there is no such root")?;
     if let Some(why) = impossible() {
         testing::skipped("dist", why);
@@ -122,7 +127,7 @@ pub fn part(suite: &str, folder: &Path, results: &Results) -> Outcome {
 }
 
 /// Makes a root, if it is not there.
-fn make(distribution: &Distribution, root: &Path, roots: &Path) -> Outcome {
+fn make(distribution: &LinuxDistribution, root: &Path, roots: &Path) -> CommandResult {
     if root.join("usr/bin/gcc").exists() {
         return Ok(());
     }
@@ -172,7 +177,12 @@ fn entered(mut chroot: Command, root: &Path, user: Option<&str>) -> Command {
 }
 
 /// Installs one result, and has it explain a kernel within [`PATIENCE`].
-fn try_one(distribution: &Distribution, root: &Path, artefact: Artefact, results: &Results) -> Outcome {
+fn try_one(
+    distribution: &LinuxDistribution,
+    root: &Path,
+    artefact: Artefact,
+    results: &ReleaseFiles,
+) -> CommandResult {
     let home = root.join(HOME.trim_start_matches('/'));
     fresh(&home)?;
     let package = match artefact {
@@ -245,7 +255,7 @@ fn cpu_of_children() -> Duration {
 
 /// Where gcc is too old to record with: the command and the library that it loads into a program
 /// work with that glibc.
-fn runs(distribution: &Distribution, root: &Path, command: &str) -> Outcome {
+fn runs(distribution: &LinuxDistribution, root: &Path, command: &str) -> CommandResult {
     let machines = read(inside(root, Some(NOBODY)).args([command, "machine", "list"]))?;
     holds(distribution, "machine list", &machines, "epyc-nps4")?;
     let words = [command, "run", "--pretend-nodes", "2", "--", "/bin/echo", "it runs"];
@@ -254,7 +264,7 @@ fn runs(distribution: &Distribution, root: &Path, command: &str) -> Outcome {
     Ok(())
 }
 
-fn holds(distribution: &Distribution, what: &str, told: &str, answer: &str) -> Outcome {
+fn holds(distribution: &LinuxDistribution, what: &str, told: &str, answer: &str) -> CommandResult {
     if told.contains(answer) {
         return Ok(());
     }
@@ -268,7 +278,7 @@ mod tests {
     #[test]
     fn the_root_with_ubuntus_keys_is_made_before_the_first_ubuntu() {
         let keys = DISTRIBUTIONS.iter().position(|d| d.more.contains("ubuntu-keyring"));
-        let first = DISTRIBUTIONS.iter().position(Distribution::is_ubuntu);
+        let first = DISTRIBUTIONS.iter().position(LinuxDistribution::is_ubuntu);
         assert!(keys.is_some() && keys < first);
         assert!(DISTRIBUTIONS.iter().all(|d| d.takes.contains(&Artefact::Tarball)));
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::base::{cargo, fresh, must, out, program, read, root, tar, text_of, write};
-use crate::Outcome;
+use crate::CommandResult;
 
 /// What cargo reads beside what the repository says.
 const OFFLINE: &str = "\n# The crates of Cargo.lock lie in vendor/.\n\
@@ -22,7 +22,7 @@ fn name(version: &str) -> String {
 }
 
 /// Makes it.
-pub fn make(version: &str) -> Outcome {
+pub fn make(version: &str) -> CommandResult {
     let tree = root().join("target/stage-source");
     fresh(&tree)?;
     let listed = read(program("git").args(["ls-files", "-z", "--cached"]))?;
@@ -54,7 +54,7 @@ const RECIPES: &[&str] =
     &["spack/package.py", "easybuild/homenode.eb", "conda/recipe.yaml", "Containerfile", "homenode.def"];
 
 /// Writes the recipes with version and checksum of the tarball.
-fn recipes(version: &str) -> Outcome {
+fn recipes(version: &str) -> CommandResult {
     let said = read(program("sha256sum").arg(path(version)))?;
     let sum = said.split_whitespace().next().ok_or("sha256sum said nothing")?;
     for recipe in RECIPES {
@@ -67,7 +67,7 @@ fn recipes(version: &str) -> Outcome {
     Ok(())
 }
 
-fn copy(from: &Path, to: &Path) -> Outcome {
+fn copy(from: &Path, to: &Path) -> CommandResult {
     // Links stay links.
     must(program("cp").args(["--no-dereference", "--preserve=mode"]).arg(from).arg(to))
 }

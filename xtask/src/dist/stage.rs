@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::base::{binaries, files, fresh, must, program, read, root, text_of, write};
-use crate::Outcome;
+use crate::CommandResult;
 
 /// Libraries that not every system has, each with the Debian package whose licence comes along. A
 /// binary of the release holds hwloc and zstd; another build loads them, and they are copied.
@@ -70,7 +70,7 @@ fn program_of(folder: &Path) -> std::process::Command {
 }
 
 /// Takes debug information out of a binary, and leaves a link to it in there.
-fn split(path: &Path, stage: &Stage) -> Outcome {
+fn split(path: &Path, stage: &Stage) -> CommandResult {
     let name = path.strip_prefix(&stage.folder).unwrap_or(path);
     let debug = stage.debug.join(format!("{}.debug", name.display()));
     fs::create_dir_all(debug.parent().unwrap_or(&stage.debug)).map_err(|e| e.to_string())?;
@@ -81,7 +81,7 @@ fn split(path: &Path, stage: &Stage) -> Outcome {
 
 /// Copies the libraries that the command loads and not every system has; the command looks for them
 /// beside itself first. The licences come along in either case.
-fn bring(folder: &Path) -> Outcome {
+fn bring(folder: &Path) -> CommandResult {
     let loaded = read(program("ldd").arg(folder.join("bin/homenode")))?;
     for (name, package) in BROUGHT {
         let line = loaded.lines().find(|l| l.trim().starts_with(name));

@@ -214,6 +214,41 @@ fn walk(modules: &BTreeMap<Path, Module>, mut at: Path, path: &[String], depth: 
     Some(at)
 }
 
+/// The names of the public types that a text defines: structs, enums, traits, aliases and unions.
+/// Definitions for tests alone do not count, and neither does what a macro makes.
+pub fn public_types(text: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    if let Ok(tokens) = text.parse::<TokenStream>() {
+        add_public_types(tokens, &mut names);
+    }
+    names
+}
+
+fn add_public_types(tokens: TokenStream, names: &mut BTreeSet<String>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let word = |i: usize| ident(tokens.get(i)).unwrap_or_default();
+    let mut i = 0;
+    while i < tokens.len() {
+        i = match &tokens[i] {
+            TokenTree::Punct(p) if p.as_char() == '#' && is_for_tests(tokens.get(i + 1)) => {
+                i + 2 + length_of_item(&tokens[i + 2..])
+            }
+            TokenTree::Ident(visible) if visible == "pub" => {
+                let kind = i + 1 + usize::from(word(i + 1) == "unsafe");
+                let is_type = ["struct", "enum", "trait", "type", "union"].contains(&word(kind).as_str());
+                names.extend(is_type.then(|| word(kind + 1)));
+                i + 1
+            }
+            TokenTree::Ident(makes) if makes == "macro_rules" => i + 4,
+            TokenTree::Group(group) => {
+                add_public_types(group.stream(), names);
+                i + 1
+            }
+            _ => i + 1,
+        };
+    }
+}
+
 fn ident(token: Option<&TokenTree>) -> Option<String> {
     match token {
         Some(TokenTree::Ident(word)) => Some(word.to_string()),

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::File;
+use super::TextFile;
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 
@@ -17,7 +17,7 @@ struct Link<'a> {
 }
 
 /// Complaints about all Markdown files. Files that are no text can be linked, too.
-pub fn check(files: &[File], exists: impl Fn(&str) -> bool) -> Vec<String> {
+pub fn check(files: &[TextFile], exists: impl Fn(&str) -> bool) -> Vec<String> {
     let pages: BTreeMap<&str, &str> = files
         .iter()
         .filter(|f| f.path.ends_with(".md"))

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::File;
+use super::TextFile;
 use crate::metadata::Package;
 
 /// What a crate may depend on within the workspace.
@@ -22,7 +22,7 @@ const MAP: &str = "| folder | what it is | may depend on |";
 const DEPENDENCIES: &str = "| crate | used by | for |";
 
 /// The three cells of each row of the table under this heading.
-fn rows<'a>(files: &'a [File], heading: &str) -> Vec<[&'a str; 3]> {
+fn rows<'a>(files: &'a [TextFile], heading: &str) -> Vec<[&'a str; 3]> {
     let text = files.iter().find(|f| f.path == ARCHITECTURE).map_or("", |f| &f.text);
     let rows = text.lines().skip_while(|l| *l != heading).skip(2).take_while(|l| l.starts_with('|'));
     let cells = |row: &'a str| {
@@ -39,7 +39,7 @@ fn list(text: &str) -> BTreeSet<String> {
 }
 
 /// The crates of the map and what each may depend on, from the top down.
-fn edges(files: &[File]) -> Vec<(&str, May)> {
+fn edges(files: &[TextFile]) -> Vec<(&str, May)> {
     rows(files, MAP)
         .into_iter()
         .filter_map(|[folder, _, may]| {
@@ -64,7 +64,7 @@ const PREFIX: &str = "homenode-";
 
 /// Every crate is in the map once, below all that it may depend on, and depends on nothing else of
 /// the workspace.
-pub fn check(packages: &[Package], files: &[File]) -> Vec<String> {
+pub fn check(packages: &[Package], files: &[TextFile]) -> Vec<String> {
     let edges = edges(files);
     let mut complaints = Vec::new();
     for (i, (name, may)) in edges.iter().enumerate() {
@@ -102,7 +102,7 @@ pub fn check(packages: &[Package], files: &[File]) -> Vec<String> {
 }
 
 /// Each crate that ARCHITECTURE.md's map, the list here or the workspace's manifest names exists.
-pub fn check_ghosts(packages: &[Package], files: &[File]) -> Vec<String> {
+pub fn check_ghosts(packages: &[Package], files: &[TextFile]) -> Vec<String> {
     let exists = |name: &str| packages.iter().any(|p| p.name.strip_prefix(PREFIX) == Some(name));
     let edges = edges(files);
     let mut named: BTreeSet<&str> = LOADED.iter().copied().collect();
@@ -122,7 +122,7 @@ pub fn check_ghosts(packages: &[Package], files: &[File]) -> Vec<String> {
 }
 
 /// ARCHITECTURE.md says of each dependency from outside why it is there, and who uses it.
-pub fn check_reasons(packages: &[Package], files: &[File]) -> Vec<String> {
+pub fn check_reasons(packages: &[Package], files: &[TextFile]) -> Vec<String> {
     let mut said: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for [crates, users, _] in rows(files, DEPENDENCIES) {
         for name in list(crates) {
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    fn architecture(map: &str, dependencies: &str) -> [File; 1] {
+    fn architecture(map: &str, dependencies: &str) -> [TextFile; 1] {
         let text = format!(
             "# A\n\n{MAP}\n|---|---|---|\n{map}\nB.\n\n{DEPENDENCIES}\n|---|---|---|\n{dependencies}\nC.\n"
         );

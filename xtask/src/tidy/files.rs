@@ -1,6 +1,6 @@
 //! Rules for files: how long, what must not be left in them, which licence.
 
-use super::File;
+use super::TextFile;
 use crate::metadata::Package;
 
 /// One file, one idea: a longer one has two.
@@ -17,12 +17,12 @@ const NO_STD: &[&str] = &["model", "policy", "rounds"];
 /// What a package's manifest says.
 const LICENCE: &str = "MIT OR Apache-2.0";
 
-fn sources(files: &[File]) -> impl Iterator<Item = &File> {
+fn sources(files: &[TextFile]) -> impl Iterator<Item = &TextFile> {
     files.iter().filter(|f| SOURCES.iter().any(|s| f.path.ends_with(s)))
 }
 
 /// No source file is too long.
-pub fn check_lengths(files: &[File]) -> Vec<String> {
+pub fn check_lengths(files: &[TextFile]) -> Vec<String> {
     sources(files)
         .map(|f| (f, f.text.lines().count()))
         .filter(|(_, lines)| *lines > MAX_LINES)
@@ -58,7 +58,7 @@ fn marks(path: &str) -> Option<Marks> {
 
 /// Comments and Markdown keep to their widths. Tables, code and lines with a link may be longer.
 /// Comments behind code and lines of a string are not checked.
-pub fn check_widths(files: &[File]) -> Vec<String> {
+pub fn check_widths(files: &[TextFile]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files {
         let Some(marks) = marks(&file.path) else { continue };
@@ -107,7 +107,7 @@ fn fortran_comment(line: &str) -> Option<&str> {
 }
 
 /// Nothing is left for later.
-pub fn check_markers(files: &[File]) -> Vec<String> {
+pub fn check_markers(files: &[TextFile]) -> Vec<String> {
     // Put together here, so that this file passes.
     let markers = [["TO", "DO"], ["FIX", "ME"], ["to", "do!("], ["unimple", "mented!("]].map(|m| m.concat());
     let mut complaints = Vec::new();
@@ -123,7 +123,7 @@ pub fn check_markers(files: &[File]) -> Vec<String> {
 
 /// No test calls cargo. A build within a test takes the lock of the target folder, and other tests
 /// wait for it.
-pub fn check_cargo(files: &[File]) -> Vec<String> {
+pub fn check_cargo(files: &[TextFile]) -> Vec<String> {
     // Put together here, so that this file passes.
     let mark = ["env!(\"CAR", "GO\")"].concat();
     let mut complaints = Vec::new();
@@ -136,14 +136,14 @@ pub fn check_cargo(files: &[File]) -> Vec<String> {
 }
 
 /// The crates that promise it are `no_std`.
-pub fn check_no_std(files: &[File]) -> Vec<String> {
+pub fn check_no_std(files: &[TextFile]) -> Vec<String> {
     let root = |name: &str| files.iter().find(|f| f.path == format!("crates/{name}/src/lib.rs"));
     let broken = NO_STD.iter().filter(|n| root(n).is_some_and(|f| !f.text.contains("#![no_std]")));
     broken.map(|n| format!("crates/{n}/src/lib.rs: lacks #![no_std]")).collect()
 }
 
 /// The licences' texts are there and every package names them.
-pub fn check_licences(files: &[File], packages: &[Package]) -> Vec<String> {
+pub fn check_licences(files: &[TextFile], packages: &[Package]) -> Vec<String> {
     let texts = ["LICENSE", "LICENSE-MIT", "LICENSE-APACHE"];
     let missing = texts.iter().filter(|t| !files.iter().any(|f| f.path == **t && !f.text.is_empty()));
     let unnamed = packages.iter().filter(|p| p.license.as_deref() != Some(LICENCE));

@@ -1,13 +1,13 @@
 //! What `docs/guarantees.md` promises: each line names tests, and they exist.
 
-use super::File;
+use super::TextFile;
 
 const PAGE: &str = "docs/guarantees.md";
 /// The head of the table whose lines are promises.
 const HEAD: &str = "| held by |";
 
 /// Every promise names a test that exists.
-pub fn check(files: &[File]) -> Vec<String> {
+pub fn check(files: &[TextFile]) -> Vec<String> {
     let Some(page) = files.iter().find(|f| f.path == PAGE) else { return vec![format!("{PAGE} is missing")] };
     let rows = page.text.lines().enumerate().skip_while(|(_, l)| !l.ends_with(HEAD)).skip(2);
     let mut complaints = Vec::new();
@@ -24,10 +24,10 @@ pub fn check(files: &[File]) -> Vec<String> {
 }
 
 /// Whether a file of tests has the test: `file::test`.
-fn exists(files: &[File], name: &str) -> bool {
+fn exists(files: &[TextFile], name: &str) -> bool {
     let Some((file, test)) = name.split_once("::") else { return false };
     let end = format!("/{file}.rs");
-    let is_it = |f: &&File| f.path.contains("/tests/") && f.path.ends_with(&end);
+    let is_it = |f: &&TextFile| f.path.contains("/tests/") && f.path.ends_with(&end);
     // A function, or a line of a macro that makes one.
     let (function, made) = (format!("fn {test}("), format!("{test} \""));
     files.iter().filter(is_it).any(|f| {

@@ -1,6 +1,6 @@
 //! Every placement policy explains itself, and each property it claims has a test.
 
-use super::File;
+use super::TextFile;
 
 /// What a policy's module doc says, in this order.
 const HEADINGS: [&str; 5] = ["Problem", "Approach", "Terms", "Algorithm", "Properties"];
@@ -9,9 +9,9 @@ const FOLDER: &str = "crates/policy/src/";
 
 /// The files in `crates/policy/src` that define a policy have all headings, and a test for each
 /// property.
-pub fn check(files: &[File]) -> Vec<String> {
+pub fn check(files: &[TextFile]) -> Vec<String> {
     let root = files.iter().find(|f| f.path == format!("{FOLDER}lib.rs")).map_or("", |f| &f.text);
-    let only_for_tests = |f: &File| {
+    let only_for_tests = |f: &TextFile| {
         let module = f.path.strip_prefix(FOLDER).and_then(|p| p.strip_suffix(".rs")).unwrap_or_default();
         root.contains(&format!("#[cfg(test)]\nmod {module};"))
     };

@@ -1,6 +1,6 @@
 //! Plain English: short sentences in Markdown, and words that we do not use.
 
-use super::File;
+use super::TextFile;
 
 /// Words of a sentence: the longest one, and the average of a file.
 const LONGEST: usize = 40;
@@ -19,14 +19,14 @@ const RIDDLES: &[(&str, &str)] = &[
 ];
 
 /// Sentences of Markdown are short, and neither Markdown nor comments have words of [`RIDDLES`].
-pub fn check(files: &[File]) -> Vec<String> {
+pub fn check(files: &[TextFile]) -> Vec<String> {
     let of = |end: &'static str| files.iter().filter(move |f| f.path.ends_with(end));
     let rust = of(".rs").filter(|f| !f.path.ends_with("tidy/prose.rs"));
     of(".md").flat_map(lengths).chain(of(".md").chain(rust).flat_map(riddles)).collect()
 }
 
 /// What is wrong with the lengths of a Markdown file's sentences.
-fn lengths(file: &File) -> Vec<String> {
+fn lengths(file: &TextFile) -> Vec<String> {
     let words: Vec<(usize, String)> =
         sentences(&file.text).into_iter().map(|s| (s.split_whitespace().count(), s)).collect();
     let long = words.iter().filter(|(count, _)| *count > LONGEST);
@@ -92,7 +92,7 @@ fn numbered(line: &str) -> Option<&str> {
 }
 
 /// The riddles of a file: of Markdown all, of Rust those of comments.
-fn riddles(file: &File) -> Vec<String> {
+fn riddles(file: &TextFile) -> Vec<String> {
     let is_rust = file.path.ends_with(".rs");
     let mut found = Vec::new();
     for (number, line) in file.text.lines().enumerate() {

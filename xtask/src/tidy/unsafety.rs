@@ -1,6 +1,6 @@
 //! `unsafe` lives in a few crates; all others say that they have none.
 
-use super::File;
+use super::TextFile;
 
 /// Where it may be: system calls, and what is loaded into other processes.
 const MAY: &[&str] = &["sys", "runtime", "agent", "recorder", "tracer", "guest", "plugin", "loops"];
@@ -9,7 +9,7 @@ const FORBID: &str = "forbid(unsafe_code)";
 
 /// Other crates do not contain the keyword, unless their root forbids it and the compiler answers
 /// for it.
-pub fn check(files: &[File]) -> Vec<String> {
+pub fn check(files: &[TextFile]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files {
         let Some((source, _)) = file.path.split_once("/src/") else { continue };
@@ -17,8 +17,9 @@ pub fn check(files: &[File]) -> Vec<String> {
         if may || !file.path.ends_with(".rs") {
             continue;
         }
-        let is_root =
-            |f: &&File| f.path == format!("{source}/src/lib.rs") || f.path == format!("{source}/src/main.rs");
+        let is_root = |f: &&TextFile| {
+            f.path == format!("{source}/src/lib.rs") || f.path == format!("{source}/src/main.rs")
+        };
         let mut roots = files.iter().filter(is_root).peekable();
         let forbids = roots.peek().is_some() && roots.all(|r| r.text.contains(FORBID));
         if !forbids && let Some(line) = first_use(&file.text) {

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use super::pairs::{Ratio, first_is_ours, summarise};
 use crate::process::{self, cargo};
-use crate::{Outcome, root};
+use crate::{CommandResult, root};
 
 /// What is asked for: within so much of the peer.
 const GOAL: f64 = 0.03;
@@ -60,7 +60,7 @@ pub struct StreamArgs {
 }
 
 /// Idle latency.
-pub fn multichase(job: MultichaseArgs) -> Outcome {
+pub fn multichase(job: MultichaseArgs) -> CommandResult {
     compare(
         &job.peer,
         "ns",
@@ -87,7 +87,7 @@ pub fn multichase(job: MultichaseArgs) -> Outcome {
 }
 
 /// Triad.
-pub fn stream(job: StreamArgs) -> Outcome {
+pub fn stream(job: StreamArgs) -> CommandResult {
     let length = array_size(&theirs(&job)?)?;
     compare(
         &job.peer,
@@ -110,7 +110,7 @@ fn compare(
     what: &str,
     mine: &dyn Fn() -> Result<f64, String>,
     other: &dyn Fn() -> Result<f64, String>,
-) -> Outcome {
+) -> CommandResult {
     if job.homenode.is_none() {
         process::run(cargo().args(["build", "--release", "--quiet", "-p", "homenode-cli"]))?;
     }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use super::pairs::{Ratio, first_is_ours, summarise};
 use crate::process::{self, program};
-use crate::{Outcome, root};
+use crate::{CommandResult, root};
 
 /// Where our programs are built, with the flags of kernels/CMakeLists.txt.
 const FOLDER: &str = "target/versus";
@@ -49,7 +49,7 @@ struct Run {
     cpu: f64,
 }
 
-pub fn run(args: NpbArgs) -> Outcome {
+pub fn run(args: NpbArgs) -> CommandResult {
     let job = complete(args)?;
     process::run(program("cmake").args(["-S", "kernels", "-B", FOLDER]).stdout(Stdio::null()))?;
     let name = format!("nas-{}", job.kernel);

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_model::{Bytes, Ns};
 use homenode_wire::facts::{Arming, Budget, Facts};
-use homenode_wire::settings::{self, Machine, Settings, Wanted};
+use homenode_wire::settings::{self, MachineNodes, Settings, Wanted};
 
 use super::{End, end};
 
@@ -154,7 +154,7 @@ impl Bench {
         let kind = &KINDS[kind];
         let mut settings = Settings {
             policy: "next-touch".into(),
-            machine: Machine::even(2, 1, Bytes::gib(1), 20),
+            machine: MachineNodes::even(2, 1, Bytes::gib(1), 20),
             pretend: true,
             budget: Budget::DEFAULT,
             ..Settings::default()

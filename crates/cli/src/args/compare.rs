@@ -9,8 +9,8 @@ use homenode_model::Bytes;
 use homenode_schemes::regroup::Schedule;
 use homenode_schemes::yardsticks;
 
-use super::lab::{MachineArgs, Thp};
-use super::subject::{RunArgs, Subject};
+use super::lab::{MachineArgs, ThpArg};
+use super::subject::{CommandSubject, RunArgs};
 use crate::output::OutputArgs;
 
 /// Examples for the end of `--help`.
@@ -28,7 +28,7 @@ Examples:
 
 /// Which yardsticks a comparison is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Yardsticks {
+pub enum YardsticksArg {
     /// None.
     #[default]
     None,
@@ -45,7 +45,7 @@ pub fn joined(args: &[OsString]) -> Vec<OsString> {
     let mut options = true;
     for word in args {
         options &= word != "--";
-        let named = word.to_str().filter(|w| <Yardsticks as clap::ValueEnum>::from_str(w, false).is_ok());
+        let named = word.to_str().filter(|w| <YardsticksArg as clap::ValueEnum>::from_str(w, false).is_ok());
         match (named, out.last_mut()) {
             (Some(which), Some(last)) if options && last == "--yardsticks" => {
                 last.push("=");
@@ -57,12 +57,12 @@ pub fn joined(args: &[OsString]) -> Vec<OsString> {
     out
 }
 
-impl From<Yardsticks> for yardsticks::Extent {
-    fn from(yardsticks: Yardsticks) -> Self {
+impl From<YardsticksArg> for yardsticks::YardstickSet {
+    fn from(yardsticks: YardsticksArg) -> Self {
         match yardsticks {
-            Yardsticks::None => Self::None,
-            Yardsticks::Bound => Self::Bound,
-            Yardsticks::All => Self::All,
+            YardsticksArg::None => Self::None,
+            YardsticksArg::Bound => Self::Bound,
+            YardsticksArg::All => Self::All,
         }
     }
 }
@@ -107,7 +107,7 @@ pub struct CompareArgs {
     /// two [default of WHICH: all]
     #[arg(long, value_enum, default_value_t, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "all", hide_default_value = true)]
-    pub yardsticks: Yardsticks,
+    pub yardsticks: YardsticksArg,
     /// Print more tables: moves by kind and iteration, accesses by node, iteration times
     #[arg(long)]
     pub statistics: bool,
@@ -179,7 +179,7 @@ pub struct GuestArgs {
     pub deterministic: bool,
     /// Transparent huge pages [default: as the kernel has it]
     #[arg(long, value_name = "WHEN")]
-    pub thp: Option<Thp>,
+    pub thp: Option<ThpArg>,
     /// Take a file or folder along; may be repeated
     #[arg(long, value_name = "PATH")]
     pub with: Vec<PathBuf>,
@@ -230,9 +230,9 @@ impl CompareArgs {
     ///
     /// # Errors
     /// As [`Self::subject`]; it is a recording.
-    pub fn program(&self) -> Result<Subject> {
+    pub fn program(&self) -> Result<CommandSubject> {
         match self.subject()? {
-            Subject::Recording(path) => {
+            CommandSubject::Recording(path) => {
                 Err(Error::usage(format!("{} is a recording, and only programs run", path.display()))
                     .hint("name the program: homenode compare --on … -- ./app"))
             }
@@ -245,7 +245,7 @@ impl CompareArgs {
     /// # Errors
     /// A usage error when there is nothing or more than one thing, for a recording that is a
     /// program, and for words of the lab without it.
-    pub fn subject(&self) -> Result<Subject> {
+    pub fn subject(&self) -> Result<CommandSubject> {
         if self.on != On::Lab && self.lab != GuestArgs::default() {
             return Err(Error::usage("an option of the lab is given, and the schemes do not run there")
                 .hint("--on lab compares on the virtual machine"));
@@ -260,7 +260,7 @@ impl CompareArgs {
         }
         let subject = self.run.subject_or_recording(self.what.as_deref())?;
         match &subject {
-            Subject::Recording(path) if path.is_file() => {
+            CommandSubject::Recording(path) if path.is_file() => {
                 let path = path.display();
                 Err(Error::usage(format!("{path} is a file; a recording is a directory"))
                     .hint(format!("to record that program: homenode compare -- {path}")))
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn the_examples_parse() {
         let a: CompareArgs = parse("compare kernel:nas-cg --class W --machine sf15k").unwrap();
-        assert_eq!(a.subject().unwrap(), Subject::Kernel { name: "nas-cg".into(), args: vec![] });
+        assert_eq!(a.subject().unwrap(), CommandSubject::Kernel { name: "nas-cg".into(), args: vec![] });
         let a: CompareArgs = parse("compare mine.hnrec -m sf15k -m this").unwrap();
         assert_eq!(a.machines, ["sf15k", "this"]);
         let a: CompareArgs = parse("compare mine.hnrec -p first-touch -p next-touch --csv").unwrap();

@@ -8,7 +8,7 @@ use homenode_error::{Error, Result, size};
 use homenode_model::Bytes;
 use homenode_table::FailIf;
 
-use super::subject::{RunArgs, Subject};
+use super::subject::{CommandSubject, RunArgs};
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
@@ -85,10 +85,10 @@ impl ExplainArgs {
     /// # Errors
     /// A usage error when there is nothing or more than one thing, and for a recording that is a
     /// program.
-    pub fn subject(&self) -> Result<Subject> {
+    pub fn subject(&self) -> Result<CommandSubject> {
         let subject = self.run.subject_or_recording(self.what.as_deref())?;
         match &subject {
-            Subject::Recording(path) if path.is_file() => {
+            CommandSubject::Recording(path) if path.is_file() => {
                 let path = path.display();
                 Err(Error::usage(format!("{path} is a file; a recording is a directory"))
                     .hint(format!("to record and explain that program: homenode explain -- {path}")))
@@ -106,11 +106,11 @@ mod tests {
     #[test]
     fn the_examples_parse() {
         let a: ExplainArgs = parse("explain -- ./app").unwrap();
-        assert_eq!(a.subject().unwrap(), Subject::Program { program: "./app".into(), args: vec![] });
+        assert_eq!(a.subject().unwrap(), CommandSubject::Program { program: "./app".into(), args: vec![] });
         let a: ExplainArgs = parse("explain mine.hnrec -m epyc-nps4").unwrap();
         assert_eq!(a.machine.as_deref(), Some("epyc-nps4"));
         let a: ExplainArgs = parse("explain kernel:nas-cg --class W").unwrap();
-        assert_eq!(a.subject().unwrap(), Subject::Kernel { name: "nas-cg".into(), args: vec![] });
+        assert_eq!(a.subject().unwrap(), CommandSubject::Kernel { name: "nas-cg".into(), args: vec![] });
         assert!(parse::<ExplainArgs>("explain mine.hnrec --json").unwrap().json);
         assert!(parse::<ExplainArgs>("explain mine.hnrec --markdown").unwrap().markdown);
         assert_eq!(parse::<ExplainArgs>("explain mine.hnrec --fail-if saved>5").unwrap().fail_if.len(), 1);

@@ -8,7 +8,7 @@ use clap::{Args, FromArgMatches as _, Subcommand, ValueEnum};
 use homenode_error::{Result, size};
 use homenode_model::Bytes;
 
-use super::subject::{RunArgs, Subject};
+use super::subject::{CommandSubject, RunArgs};
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
@@ -106,13 +106,13 @@ pub struct MachineArgs {
     pub qemu: Option<PathBuf>,
     /// How the guest executes instructions. auto: by KVM if a trial shows that KVM works
     #[arg(long, value_name = "HOW", default_value = "auto")]
-    pub accel: Accel,
+    pub accel: AccelArg,
     /// Linux's NUMA balancing [default: as the kernel has it]
     #[arg(long, value_name = "WHEN")]
     pub numa_balancing: Option<OnOff>,
     /// Transparent huge pages [default: as the kernel has it]
     #[arg(long, value_name = "WHEN")]
-    pub thp: Option<Thp>,
+    pub thp: Option<ThpArg>,
     /// Make every run the same, to the byte: one host thread, time counted in instructions.
     /// homenode reads standard input to its end first and prints the program's output when it has
     /// ended
@@ -126,7 +126,7 @@ pub struct MachineArgs {
     pub no_cwd: bool,
     /// Set a variable for the program, or take one of this environment along; may be repeated
     #[arg(long, value_name = "NAME[=VALUE]")]
-    pub env: Vec<Variable>,
+    pub env: Vec<EnvVariable>,
     /// Room on the guest's disk
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size::parse)]
     pub disk: Bytes,
@@ -146,7 +146,7 @@ impl Default for MachineArgs {
 
 /// How instructions are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Accel {
+pub enum AccelArg {
     /// KVM where it works.
     Auto,
     /// Emulated.
@@ -166,7 +166,7 @@ pub enum OnOff {
 
 /// When the guest's kernel uses huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Thp {
+pub enum ThpArg {
     /// Wherever it can.
     Always,
     /// Where a program asks for them.
@@ -177,14 +177,14 @@ pub enum Thp {
 
 /// A variable of `--env`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Variable {
+pub struct EnvVariable {
     /// Its name.
     pub name: String,
     /// Its value; `None`: the value in this process's environment.
     pub value: Option<String>,
 }
 
-impl FromStr for Variable {
+impl FromStr for EnvVariable {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
@@ -204,7 +204,7 @@ impl LabRunArgs {
     ///
     /// # Errors
     /// A usage error when there is nothing, or more than one thing.
-    pub fn subject(&self) -> Result<Subject> {
+    pub fn subject(&self) -> Result<CommandSubject> {
         self.run.subject(self.what.as_deref())
     }
 }
@@ -226,7 +226,7 @@ mod tests {
         let a = run("-- ./app input.dat");
         assert_eq!((a.lab.nodes, a.lab.cpus, a.lab.mem, a.lab.distance), (4, 1, Bytes::gib(1), 21));
         let a = run("--machine epyc-nps4 --mem 256M kernel:nas-cg --class S");
-        assert_eq!(a.subject().unwrap(), Subject::Kernel { name: "nas-cg".into(), args: vec![] });
+        assert_eq!(a.subject().unwrap(), CommandSubject::Kernel { name: "nas-cg".into(), args: vec![] });
         assert_eq!(run("--with venv -- venv/bin/python script.py").lab.with, [PathBuf::from("venv")]);
         assert!(parse::<LabArgs>("lab shell --nodes 2 --with ./app").is_ok());
     }
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn variables_are_set_or_taken() {
         let a = run("--env A=b=c --env B -- x");
-        assert_eq!(a.lab.env[0], Variable { name: "A".into(), value: Some("b=c".into()) });
+        assert_eq!(a.lab.env[0], EnvVariable { name: "A".into(), value: Some("b=c".into()) });
         assert_eq!(a.lab.env[1].value, None);
         assert!(parse::<LabArgs>("lab run --env =x -- y").is_err());
     }

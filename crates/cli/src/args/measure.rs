@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use homenode_error::size;
-use homenode_measure::{Ask, Kind, Mix, Node, Op, PageSize, Pair, Sabotage, Stores};
+use homenode_measure::{
+    MeasureRequest, MeasurementKind, Mix, NodeNumber, NodePair, Op, PageSize, Sabotage, Stores,
+};
 use homenode_model::Bytes;
 
 use crate::output::OutputArgs;
@@ -32,22 +34,22 @@ pub struct MeasureArgs {
     pub quick: bool,
     /// Measure these alone: latency, bandwidth, loaded, core, migration
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
-    pub only: Vec<Kind>,
+    pub only: Vec<MeasurementKind>,
     /// Bandwidth of these pairs (thread's node:memory's node), all at once
     #[arg(long, value_name = "T:M", value_delimiter = ',')]
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<NodePair>,
     /// These nodes alone, for threads and for memory
     #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with = "pairs")]
     pub nodes: Vec<u16>,
     /// Page sizes [default: 4k,2m]
     #[arg(long, value_name = "SIZE", value_delimiter = ',')]
-    pub pages: Vec<Page>,
+    pub pages: Vec<PageSizeArg>,
     /// Loops [default: all; with --quick triad,read]
     #[arg(long, value_name = "LOOP", value_delimiter = ',')]
-    pub ops: Vec<Loop>,
+    pub ops: Vec<LoopArg>,
     /// Kinds of stores [default: both; with --quick regular]
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
-    pub stores: Vec<Store>,
+    pub stores: Vec<StoresArg>,
     /// Threads a pair [default: one for each core of the node]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
@@ -87,7 +89,7 @@ pub struct MeasureArgs {
     pub hwloc_xml: Option<PathBuf>,
     /// Put a fault in, to see that it is found
     #[arg(long, value_name = "FAULT", hide = true)]
-    pub sabotage: Option<Fault>,
+    pub sabotage: Option<FaultArg>,
     /// The form of the result.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -95,7 +97,7 @@ pub struct MeasureArgs {
 
 /// A page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Page {
+pub enum PageSizeArg {
     /// 4 KiB.
     #[value(name = "4k", alias = "4K")]
     Small,
@@ -106,7 +108,7 @@ pub enum Page {
 
 /// A loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Loop {
+pub enum LoopArg {
     /// Sum of a.
     Read,
     /// c = q.
@@ -123,7 +125,7 @@ pub enum Loop {
 
 /// A kind of stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Store {
+pub enum StoresArg {
     /// Through the caches.
     Regular,
     /// Past them.
@@ -132,46 +134,48 @@ pub enum Store {
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Fault {
+pub enum FaultArg {
     /// Memory on another node than is said.
     Misplace,
     /// A page that moves away.
     Migrate,
 }
 
-impl From<Fault> for Sabotage {
-    fn from(fault: Fault) -> Self {
+impl From<FaultArg> for Sabotage {
+    fn from(fault: FaultArg) -> Self {
         match fault {
-            Fault::Misplace => Self::Misplace,
-            Fault::Migrate => Self::Migrate,
+            FaultArg::Misplace => Self::Misplace,
+            FaultArg::Migrate => Self::Migrate,
         }
     }
 }
 
 impl MeasureArgs {
     /// What is asked for.
-    pub fn ask(&self) -> Ask {
-        let mut ask = if self.quick { Ask::quick() } else { Ask::all() };
+    pub fn ask(&self) -> MeasureRequest {
+        let mut ask = if self.quick { MeasureRequest::quick() } else { MeasureRequest::all() };
         if !self.only.is_empty() {
             ask.kinds = self.only.iter().copied().collect();
         } else if !self.pairs.is_empty() {
-            ask.kinds = [Kind::Bandwidth].into();
+            ask.kinds = [MeasurementKind::Bandwidth].into();
         }
         ask.pairs.clone_from(&self.pairs);
         if !self.pairs.is_empty() && self.threads.is_none() {
             // As in Robertson's Table 1: a thread a pair.
             ask.threads = Some(1);
         }
-        ask.nodes = self.nodes.iter().copied().map(Node).collect();
+        ask.nodes = self.nodes.iter().copied().map(NodeNumber).collect();
         if !self.pages.is_empty() {
-            let size = |p: &Page| if *p == Page::Small { PageSize::Small } else { PageSize::Huge };
+            let size =
+                |p: &PageSizeArg| if *p == PageSizeArg::Small { PageSize::Small } else { PageSize::Huge };
             ask.pages = self.pages.iter().map(size).collect();
         }
         if !self.ops.is_empty() {
             ask.ops = self.ops.iter().map(|o| o.op()).collect();
         }
         if !self.stores.is_empty() {
-            let kind = |s: &Store| if *s == Store::Regular { Stores::Regular } else { Stores::NonTemporal };
+            let kind =
+                |s: &StoresArg| if *s == StoresArg::Regular { Stores::Regular } else { Stores::NonTemporal };
             ask.stores = self.stores.iter().map(kind).collect();
         }
         if !self.mix.is_empty() {
@@ -191,7 +195,7 @@ impl MeasureArgs {
     }
 }
 
-impl Loop {
+impl LoopArg {
     const fn op(self) -> Op {
         match self {
             Self::Read => Op::Read,
@@ -215,7 +219,10 @@ mod tests {
         let a = ask("measure --quick --only latency,core --pages 2m --buffer 8M");
         assert_eq!((a.kinds.len(), a.pages, a.buffer), (2, vec![PageSize::Huge], Some(8 << 20)));
         let a = ask("measure --pairs 0:1,1:0");
-        assert_eq!((a.kinds.len(), a.pairs, a.threads), (1, vec![Pair::new(0, 1), Pair::new(1, 0)], Some(1)));
+        assert_eq!(
+            (a.kinds.len(), a.pairs, a.threads),
+            (1, vec![NodePair::new(0, 1), NodePair::new(1, 0)], Some(1))
+        );
         for wrong in ["--pairs 0", "--only x", "--mix 0:1", "--threads 0", "--pairs 0:0 --nodes 0"] {
             assert!(parse::<MeasureArgs>(&format!("measure {wrong}")).is_err(), "{wrong}");
         }

@@ -11,7 +11,7 @@ use homenode_launch::record::FILTER_LINES;
 use homenode_runtime::watch::Wanted;
 
 use super::lab::MachineArgs;
-use super::subject::{RunArgs, Subject};
+use super::subject::{CommandSubject, RunArgs};
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
@@ -179,7 +179,7 @@ impl RecordArgs {
     ///
     /// # Errors
     /// A usage error when there is nothing, or more than one thing.
-    pub fn subject(&self) -> Result<Subject> {
+    pub fn subject(&self) -> Result<CommandSubject> {
         self.run.subject(self.what.as_deref())
     }
 }
@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn the_examples_parse() {
         let a: RecordArgs = parse("record kernel:nas-cg --class W").unwrap();
-        assert_eq!(a.subject().unwrap(), Subject::Kernel { name: "nas-cg".into(), args: vec![] });
+        assert_eq!(a.subject().unwrap(), CommandSubject::Kernel { name: "nas-cg".into(), args: vec![] });
         assert_eq!((a.run.class.as_deref(), a.filter), (Some("W"), Filter::Repeats));
         let a: RecordArgs = parse("record -o mine.hnrec -- ./app input.dat").unwrap();
-        let program = Subject::Program { program: "./app".into(), args: vec!["input.dat".into()] };
+        let program = CommandSubject::Program { program: "./app".into(), args: vec!["input.dat".into()] };
         assert_eq!(a.subject().unwrap(), program);
         assert_eq!(a.output, Some("mine.hnrec".into()));
     }

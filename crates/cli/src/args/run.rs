@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use homenode_error::Result;
-use homenode_live::budget::Budget;
+use homenode_live::budget::RunBudget;
 use homenode_live::policies;
 use homenode_runtime::watch::Wanted;
 use homenode_wire::settings::MoveWhile;
 
 use super::schedule::ScheduleArgs;
-use super::subject::{RunArgs, Subject};
+use super::subject::{CommandSubject, RunArgs};
 
 /// Examples for the end of `--help`.
 pub const EXAMPLES: &str = "\
@@ -82,7 +82,7 @@ pub struct LiveArgs {
     /// Then homenode stops [default: the larger of 3 % and 50 ms until moving shows a gain, 1%+2s
     /// from then on]
     #[arg(long, value_name = "BUDGET")]
-    pub budget: Option<Budget>,
+    pub budget: Option<RunBudget>,
     /// Copy pages where a container allows neither userfaultfd nor moving them. Safe only for
     /// programs that call munmap, mremap and madvise through the C library: memory that a program
     /// gives up by other ways may come back
@@ -131,7 +131,7 @@ impl LiveArgs {
     ///
     /// # Errors
     /// A usage error when there is nothing, or more than one thing.
-    pub fn subject(&self) -> Result<Subject> {
+    pub fn subject(&self) -> Result<CommandSubject> {
         self.run.subject(self.what.as_deref())
     }
 }
@@ -146,7 +146,8 @@ mod tests {
         let a: LiveArgs = parse("run -- ./app input.dat").unwrap();
         assert_eq!((a.policy.as_str(), a.budget), ("next-touch", None));
         let a: LiveArgs = parse("run --pretend-nodes 2 kernel:heat -- --init serial").unwrap();
-        let want = Subject::Kernel { name: "heat".into(), args: vec!["--init".into(), "serial".into()] };
+        let want =
+            CommandSubject::Kernel { name: "heat".into(), args: vec!["--init".into(), "serial".into()] };
         assert_eq!((a.subject().unwrap(), a.pretend_nodes), (want, Some(2)));
     }
 

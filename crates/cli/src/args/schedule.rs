@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use homenode_wire::schedule::{Asked, Mode};
+use homenode_wire::schedule::{Mode, RequestedSchedule};
 
 /// Who hands out the iterations of parallel loops.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub struct ScheduleArgs {
 
 impl ScheduleArgs {
     /// For the library in the program.
-    pub fn asked(&self) -> Option<Asked> {
+    pub fn asked(&self) -> Option<RequestedSchedule> {
         let (from, to) = (self.schedule_from.is_some(), self.schedule_to.is_some());
-        self.schedule.map(|mode| Asked { mode, from, to })
+        self.schedule.map(|mode| RequestedSchedule { mode, from, to })
     }
 }

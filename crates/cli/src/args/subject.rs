@@ -9,7 +9,7 @@ use homenode_error::{Error, Result};
 
 /// What a command works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum CommandSubject {
     /// A recording made earlier.
     Recording(PathBuf),
     /// A program of the `kernels/` folder.
@@ -50,15 +50,15 @@ impl RunArgs {
     ///
     /// # Errors
     /// A usage error when there is none, or more than one.
-    pub fn subject_or_recording(&self, what: Option<&OsStr>) -> Result<Subject> {
-        self.named(what, |path| Ok(Subject::Recording(path.into())))
+    pub fn subject_or_recording(&self, what: Option<&OsStr>) -> Result<CommandSubject> {
+        self.named(what, |path| Ok(CommandSubject::Recording(path.into())))
     }
 
     /// The subject of a command that runs a program.
     ///
     /// # Errors
     /// A usage error when there is none, or more than one.
-    pub fn subject(&self, what: Option<&OsStr>) -> Result<Subject> {
+    pub fn subject(&self, what: Option<&OsStr>) -> Result<CommandSubject> {
         self.named(what, |word| {
             let word = word.display();
             Err(Error::usage(format!("'{word}' is not the name of a kernel"))
@@ -66,16 +66,20 @@ impl RunArgs {
         })
     }
 
-    fn named(&self, what: Option<&OsStr>, other: impl FnOnce(&OsStr) -> Result<Subject>) -> Result<Subject> {
+    fn named(
+        &self,
+        what: Option<&OsStr>,
+        other: impl FnOnce(&OsStr) -> Result<CommandSubject>,
+    ) -> Result<CommandSubject> {
         match (what, self.app.split_first()) {
             (None, None) => Err(Error::usage("nothing to work on")
                 .hint("name a kernel (kernel:nas-cg), or a program after two dashes (-- ./app)")),
             (None, Some((program, args))) => Ok(match kernel(program) {
-                Some(name) => Subject::Kernel { name, args: args.to_vec() },
-                None => Subject::Program { program: program.clone(), args: args.to_vec() },
+                Some(name) => CommandSubject::Kernel { name, args: args.to_vec() },
+                None => CommandSubject::Program { program: program.clone(), args: args.to_vec() },
             }),
             (Some(what), app) => match (kernel(what), app) {
-                (Some(name), _) => Ok(Subject::Kernel { name, args: self.app.clone() }),
+                (Some(name), _) => Ok(CommandSubject::Kernel { name, args: self.app.clone() }),
                 (None, None) => other(what),
                 (None, Some((program, _))) => {
                     let (what, program) = (what.display(), program.display());
@@ -113,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_kernel_is_named_on_either_side_of_the_dashes() {
-        let cg = |args: &[&str]| Subject::Kernel { name: "nas-cg".into(), args: os(args) };
+        let cg = |args: &[&str]| CommandSubject::Kernel { name: "nas-cg".into(), args: os(args) };
         assert_eq!(args("--class W").subject(Some("kernel:nas-cg".as_ref())), Ok(cg(&[])));
         assert_eq!(args("-- -v").subject(Some("kernel:nas-cg".as_ref())), Ok(cg(&["-v"])));
         assert_eq!(args("-- kernel:nas-cg -v").subject(None), Ok(cg(&["-v"])));
@@ -123,7 +127,7 @@ mod tests {
     fn a_program_keeps_its_own_dashes() {
         let subject = args("--threads 4 -- ./app --threads 8 -- x").subject(None);
         let want = os(&["--threads", "8", "--", "x"]);
-        assert_eq!(subject, Ok(Subject::Program { program: "./app".into(), args: want }));
+        assert_eq!(subject, Ok(CommandSubject::Program { program: "./app".into(), args: want }));
     }
 
     #[test]
@@ -131,7 +135,7 @@ mod tests {
         let none = args("");
         assert_eq!(
             none.subject_or_recording(Some("a.hnrec".as_ref())),
-            Ok(Subject::Recording("a.hnrec".into()))
+            Ok(CommandSubject::Recording("a.hnrec".into()))
         );
         let error = none.subject(Some("./app".as_ref())).unwrap_err();
         assert_eq!(error.hint.as_deref(), Some("a program stands after two dashes: -- ./app"));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use homenode_error::{Error, Result};
-use homenode_live::budget::Budget;
+use homenode_live::budget::RunBudget;
 use homenode_live::policies;
 
 use super::run::LiveArgs;
@@ -63,7 +63,7 @@ pub struct TopArgs {
     pub bind: bool,
     /// Of a program that homenode runs: CPU time that homenode may spend
     #[arg(long, value_name = "BUDGET")]
-    pub budget: Option<Budget>,
+    pub budget: Option<RunBudget>,
     /// Of a program that homenode runs: keep the recording in REC
     #[arg(long, value_name = "REC")]
     pub record: Option<PathBuf>,

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use homenode_error::{Context, Error, Result};
 use homenode_kernels::{self as kernels, Kernel};
 use homenode_launch::folder::Folder;
-use homenode_launch::record::directory::Target;
-use homenode_launch::record::{FILTER_LINES, RecordSpec, Streams, Way, record};
+use homenode_launch::record::directory::RecordingTarget;
+use homenode_launch::record::{AccessRecorder, FILTER_LINES, OutputTarget, RecordSpec, record};
 use homenode_log::recording::Recording;
 use homenode_model::Topology;
 use homenode_schemes::regroup::{self, Schedule};
-use homenode_schemes::scheme::{self, Change, Layout, Variant};
-use homenode_schemes::{self as schemes, Loaded, Pass, Plan, padding};
+use homenode_schemes::scheme::{self, Layout, RecordingChange, Variant};
+use homenode_schemes::{self as schemes, LoadedRecording, Pass, SchemeGrid, padding};
 use homenode_sim::caches::{FilterFit, filter_fit};
 use homenode_sim::collect::Collect;
 use homenode_sim::memory::{MemoryOptions, Percent};
@@ -28,7 +28,7 @@ use homenode_task::Task as _;
 use homenode_text::compared;
 
 use crate::args::compare::{CompareArgs, On};
-use crate::args::subject::Subject;
+use crate::args::subject::CommandSubject;
 use crate::exit::Exit;
 use crate::open::recording;
 use crate::tables;
@@ -53,11 +53,11 @@ impl CompareArgs {
         let pages = machines.iter().map(|m| schemes::page_size(m, self.page)).collect::<Result<Vec<_>>>()?;
         let subject = self.subject()?;
         let all = match &subject {
-            Subject::Kernel { .. } => scheme::of_kernel(),
+            CommandSubject::Kernel { .. } => scheme::of_kernel(),
             _ => scheme::of_recording(),
         };
         let schemes = scheme::under_schedules(scheme::select(&all, &self.policies)?, &self.schedules);
-        let plan = Plan {
+        let plan = SchemeGrid {
             machines,
             pages,
             schemes,
@@ -79,25 +79,25 @@ impl CompareArgs {
     /// The recordings that the schemes need, made if need be.
     fn recordings(
         &self,
-        subject: &Subject,
-        plan: &Plan,
+        subject: &CommandSubject,
+        plan: &SchemeGrid,
         folder: &Folder,
         task: &Terminal,
-    ) -> Result<BTreeMap<Variant, Loaded>> {
+    ) -> Result<BTreeMap<Variant, LoadedRecording>> {
         let variants: BTreeSet<Variant> = plan.schemes.iter().map(|s| s.variant.recorded()).collect();
         let mut runs = BTreeMap::new();
         for variant in variants {
             let recording = match subject {
-                Subject::Recording(path) => {
+                CommandSubject::Recording(path) => {
                     tables::refuse(path, "compare placements of")?;
                     recording(path, "compare placements of")?
                 }
-                Subject::Program { program, args } => {
+                CommandSubject::Program { program, args } => {
                     self.record(program.clone(), args.clone(), plan, &folder.path.join("program"), task)?
                 }
-                Subject::Kernel { name, args } => {
+                CommandSubject::Kernel { name, args } => {
                     let kernel = Kernel::find(name)?;
-                    let program = kernel.build(kernels::Variant::Instrumented, task)?;
+                    let program = kernel.build(kernels::BuildVariant::Instrumented, task)?;
                     let mut words = kernel.arguments(self.run.class.as_deref(), Some(self.threads(plan)))?;
                     words.extend(kernel_options(&kernel, variant));
                     words.extend(args.iter().cloned());
@@ -108,7 +108,7 @@ impl CompareArgs {
             if task.interrupt.asked() {
                 return Err(Error::interrupted());
             }
-            runs.insert(variant, Loaded::new(recording)?);
+            runs.insert(variant, LoadedRecording::new(recording)?);
         }
         Ok(runs)
     }
@@ -116,15 +116,19 @@ impl CompareArgs {
     /// The recordings that are changed copies of others, and what was changed.
     fn changed(
         &self,
-        plan: &Plan,
-        runs: &mut BTreeMap<Variant, Loaded>,
+        plan: &SchemeGrid,
+        runs: &mut BTreeMap<Variant, LoadedRecording>,
         folder: &Folder,
         task: &Terminal,
     ) -> Result<Vec<String>> {
         let mut notes = Vec::new();
-        let changes: BTreeSet<Change> =
-            plan.schemes.iter().map(|s| s.variant.change()).filter(|c| *c != Change::default()).collect();
-        let mut dealt: BTreeMap<Schedule, Loaded> = BTreeMap::new();
+        let changes: BTreeSet<RecordingChange> = plan
+            .schemes
+            .iter()
+            .map(|s| s.variant.change())
+            .filter(|c| *c != RecordingChange::default())
+            .collect();
+        let mut dealt: BTreeMap<Schedule, LoadedRecording> = BTreeMap::new();
         for change in changes {
             let Some(recorded) = runs.get(&Variant::Serial) else { continue };
             let mut loaded = match change.schedule {
@@ -134,7 +138,7 @@ impl CompareArgs {
                         let path = folder.path.join(format!("schedule-{}", schedule.as_str()));
                         let (copy, summary) = regroup::regroup(&recorded.recording, schedule, &path, task)?;
                         notes.push(summary.describe(schedule));
-                        new.insert(Loaded::new(copy)?);
+                        new.insert(LoadedRecording::new(copy)?);
                     }
                     dealt[&schedule].clone()
                 }
@@ -157,7 +161,12 @@ impl CompareArgs {
     }
 
     /// What is to be padded, on the first machine that has enough CPUs.
-    fn padding(&self, plan: &Plan, loaded: &Loaded, task: &Terminal) -> Result<Vec<padding::Advice>> {
+    fn padding(
+        &self,
+        plan: &SchemeGrid,
+        loaded: &LoadedRecording,
+        task: &Terminal,
+    ) -> Result<Vec<padding::PaddingAdvice>> {
         let pass = Pass { loaded, workers: self.jobs(), task };
         let threads = pass.threads()?;
         for (machine, page) in plan.machines.iter().zip(&plan.pages) {
@@ -170,7 +179,7 @@ impl CompareArgs {
 
     /// Threads of a program that is recorded here: one a node and at least four, but not more than
     /// 16 or the CPUs.
-    fn threads(&self, plan: &Plan) -> u32 {
+    fn threads(&self, plan: &SchemeGrid) -> u32 {
         let of = |m: &Arc<Topology>| m.nodes_with_cpus().len().clamp(4, 16).min(m.cpus.len());
         let most = plan.machines.iter().map(of).min().unwrap_or(1);
         self.run.threads.unwrap_or(most as u32)
@@ -180,18 +189,18 @@ impl CompareArgs {
         &self,
         program: OsString,
         args: Vec<OsString>,
-        plan: &Plan,
+        plan: &SchemeGrid,
         path: &Path,
         task: &Terminal,
     ) -> Result<Recording> {
         let spec = RecordSpec {
             program,
             args,
-            target: Target::Path { path: path.into(), force: false },
+            target: RecordingTarget::Path { path: path.into(), force: false },
             filter_lines: self.filter_lines(plan),
             threads: Some(self.threads(plan)),
-            streams: Streams::File,
-            way: Way::Instrumented,
+            streams: OutputTarget::File,
+            way: AccessRecorder::Instrumented,
         };
         task.remark(&format_args!("recording {}", spec.command()));
         let recorded = record(&spec, task)?;
@@ -205,7 +214,7 @@ impl CompareArgs {
 
     /// The filter that serves all machines: the recorder's own, or a smaller one where a cache is
     /// small.
-    fn filter_lines(&self, plan: &Plan) -> u32 {
+    fn filter_lines(&self, plan: &SchemeGrid) -> u32 {
         let fits = |lines: u32| {
             let refused =
                 |m: &Arc<Topology>| matches!(filter_fit(m, lines.into(), 64), FilterFit::Refused(_));
@@ -236,8 +245,8 @@ impl CompareArgs {
     /// Simulates and prints.
     fn simulate(
         &self,
-        plan: &Plan,
-        runs: &BTreeMap<Variant, Loaded>,
+        plan: &SchemeGrid,
+        runs: &BTreeMap<Variant, LoadedRecording>,
         mut notes: Vec<String>,
         task: &Terminal,
     ) -> Result<Exit> {

@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use homenode_dataset::Dataset;
 use homenode_log::regular;
 use homenode_model::Bytes;
-use homenode_model::json::Weights;
-use homenode_report::Report;
+use homenode_model::json::MemoryWeights;
+use homenode_report::RecordingReport;
 use homenode_report::compared::Compared;
 
 use crate::args::diff::DiffArgs;
 use crate::exit::Exit;
 use crate::open::{Simulation, data_sets_in, open};
 use crate::task::Terminal;
-use homenode_error::{Context as _, Error, Failure, Result};
+use homenode_error::{Context as _, Error, FailureKind, Result};
 
 /// Most bytes of a file that are read.
 const MOST: u64 = 16 << 20;
@@ -27,7 +27,7 @@ const MOST_HELD: Bytes = Bytes(80 << 20);
 
 /// What one side is.
 enum Side {
-    Recording(Box<Report>),
+    Recording(Box<RecordingReport>),
     /// Recordings by name.
     Folder(Vec<(String, PathBuf)>),
     /// The text of a result of `homenode compare --json`.
@@ -76,14 +76,14 @@ fn side(path: &Path) -> Result<Side> {
         return Ok(Side::Recording(Box::new(report(path)?)));
     }
     let cannot = || format!("cannot read {}", path.display());
-    let hint = |e: Error| e.hint("'homenode diff --help' says what it compares").kind(Failure::Usage);
+    let hint = |e: Error| e.hint("'homenode diff --help' says what it compares").kind(FailureKind::Usage);
     let text = regular::open(path).and_then(|file| regular::text(file, MOST));
     let text = text.context(cannot).map_err(hint)?;
-    Weights::ANY.check(&text, MOST_HELD).context(cannot).map_err(hint)?;
+    MemoryWeights::ANY.check(&text, MOST_HELD).context(cannot).map_err(hint)?;
     Ok(if Compared::is(&text) { Side::Comparison(text) } else { Side::Measurement(text) })
 }
 
 /// The report of a recording.
-fn report(path: &Path) -> Result<Report> {
-    open(path, &Simulation::default(), &Terminal::watching(false)?).map(|set| Report::of(&set))
+fn report(path: &Path) -> Result<RecordingReport> {
+    open(path, &Simulation::default(), &Terminal::watching(false)?).map(|set| RecordingReport::of(&set))
 }

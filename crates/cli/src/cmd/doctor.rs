@@ -1,6 +1,6 @@
 //! `homenode doctor`.
 
-use homenode_doctor::judge::{self, Finding};
+use homenode_doctor::judge::{self, Judgement};
 use homenode_doctor::{app, probe};
 use homenode_error::{Context, Result};
 use homenode_launch::{places, program::find};
@@ -42,6 +42,6 @@ impl DoctorArgs {
     }
 }
 
-fn row(f: &Finding) -> Vec<Cell> {
+fn row(f: &Judgement) -> Vec<Cell> {
     [f.topic, f.state.word(), &f.text, &f.remedy].map(Cell::text).into()
 }

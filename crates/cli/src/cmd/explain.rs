@@ -12,17 +12,19 @@ use homenode_explain::{exact, numactl, observed, source};
 use homenode_kernels::{self as kernels, Kernel};
 use homenode_launch::folder::Folder;
 use homenode_launch::program::{find, refuse_unrecordable};
-use homenode_launch::record::directory::Target;
-use homenode_launch::record::{FILTER_LINES, RecordSpec, Recorded, Streams, Way, record, shown};
+use homenode_launch::record::directory::RecordingTarget;
+use homenode_launch::record::{
+    AccessRecorder, FILTER_LINES, OutputTarget, RecordSpec, Recorded, record, shown,
+};
 use homenode_log::recording::Recording;
 use homenode_model::Topology;
-use homenode_schemes::{self as schemes, Loaded};
+use homenode_schemes::{self as schemes, LoadedRecording};
 use homenode_table::Table;
 use homenode_task::Task as _;
 use homenode_text::explained::{self, against as changed, markdown, table};
 
 use crate::args::explain::ExplainArgs;
-use crate::args::subject::Subject;
+use crate::args::subject::CommandSubject;
 use crate::exit::Exit;
 use crate::open::{adopted, clean, recording};
 use crate::output::{say, to_stdout};
@@ -44,7 +46,7 @@ impl ExplainArgs {
         let subject = self.subject()?;
         let columns = if self.against.is_some() { changed::columns() } else { table::columns() };
         self.fail_if.iter().try_for_each(|condition| condition.check(&columns))?;
-        if let Subject::Recording(path) = &subject
+        if let CommandSubject::Recording(path) = &subject
             && Dataset::is_at(path)
         {
             return self.data_set(path);
@@ -63,12 +65,20 @@ impl ExplainArgs {
         let explain = |recording: Recording, evidence: String| -> Result<Explained> {
             let (machine, command) = (machine.clone(), command(&recording.meta.command));
             let all_rounds = self.all_rounds;
-            let request =
-                exact::Request { machine, page, most: MOST, workers, evidence, command, today, all_rounds };
-            exact::explained(&Loaded::new(recording)?, &request, &task)
+            let request = exact::ExplainRequest {
+                machine,
+                page,
+                most: MOST,
+                workers,
+                evidence,
+                command,
+                today,
+                all_rounds,
+            };
+            exact::explained(&LoadedRecording::new(recording)?, &request, &task)
         };
         let mut after = explain(recording, evidence)?;
-        if let Subject::Program { program, .. } = &subject {
+        if let CommandSubject::Program { program, .. } = &subject {
             let moved = find(program).ok().and_then(|program| source::moved(&after.explanation, &program));
             after.explanation.warnings.extend(moved);
         }
@@ -103,38 +113,41 @@ impl ExplainArgs {
     /// A recording of every access, made if need be, and how it came about.
     fn evidence(
         &self,
-        subject: &Subject,
+        subject: &CommandSubject,
         before: Option<&(Recording, String)>,
         machine: &Topology,
         folder: &Folder,
         task: &Terminal,
     ) -> Result<(Recording, String)> {
         let (program, args, way) = match subject {
-            Subject::Recording(path) => return opened(path),
-            Subject::Program { program, args } => {
+            CommandSubject::Recording(path) => return opened(path),
+            CommandSubject::Program { program, args } => {
                 if self.run.class.is_some() {
                     return Err(Error::usage("--class is for kernels")
                         .hint("give a program's own options after it: -- ./app …"));
                 }
                 let way = match refuse_unrecordable(&find(program)?) {
-                    Ok(()) => Way::Instrumented,
-                    Err(_) => Way::Emulated,
+                    Ok(()) => AccessRecorder::Instrumented,
+                    Err(_) => AccessRecorder::Emulated,
                 };
                 (program.clone(), args.clone(), way)
             }
-            Subject::Kernel { name, args } => {
+            CommandSubject::Kernel { name, args } => {
                 let kernel = Kernel::find(name)?;
-                let program = kernel.build(kernels::Variant::Instrumented, task)?;
+                let program = kernel.build(kernels::BuildVariant::Instrumented, task)?;
                 let mut words = kernel.arguments(self.run.class.as_deref(), self.threads(machine))?;
                 words.extend(kernel.options_serial.iter().map(OsString::from));
                 words.extend(args.iter().cloned());
-                (program.into_os_string(), words, Way::Instrumented)
+                (program.into_os_string(), words, AccessRecorder::Instrumented)
             }
         };
         let spec = RecordSpec {
             program,
             args,
-            target: Target::Path { path: folder.path.join("explained.hnrec"), force: self.keep.is_some() },
+            target: RecordingTarget::Path {
+                path: folder.path.join("explained.hnrec"),
+                force: self.keep.is_some(),
+            },
             // What is compared is recorded alike.
             filter_lines: before
                 .map_or_else(|| schemes::filter_lines(machine, FILTER_LINES), |(b, _)| b.meta.filter_lines),
@@ -142,14 +155,16 @@ impl ExplainArgs {
                 .filter(|_| self.run.threads.is_none())
                 .and_then(threads_of)
                 .or_else(|| self.threads(machine)),
-            streams: Streams::Stderr,
+            streams: OutputTarget::Stderr,
             way,
         };
-        let text = if way == Way::Emulated { EMULATED } else { INSTRUMENTED };
+        let text = if way == AccessRecorder::Emulated { EMULATED } else { INSTRUMENTED };
         task.remark(&format_args!("recording {} ({text})", clean(&spec.command())));
         let recorded = record(&spec, task).map_err(|e| match way {
-            Way::Instrumented => e,
-            Way::Emulated => e.tried("the emulator, because the program was not built with homenode-cc"),
+            AccessRecorder::Instrumented => e,
+            AccessRecorder::Emulated => {
+                e.tried("the emulator, because the program was not built with homenode-cc")
+            }
         })?;
         self.tell(&recorded, &spec);
         Ok((recorded.recording, text.into()))
@@ -241,8 +256,8 @@ impl ExplainArgs {
 }
 
 /// What to run, and the policy that numactl in front of it stands for.
-fn without_numactl(subject: Subject) -> Result<(Subject, &'static str)> {
-    let Subject::Program { program, args } = &subject else { return Ok((subject, TODAY)) };
+fn without_numactl(subject: CommandSubject) -> Result<(CommandSubject, &'static str)> {
+    let CommandSubject::Program { program, args } = &subject else { return Ok((subject, TODAY)) };
     if !numactl::is(program) {
         return Ok((subject, TODAY));
     }
@@ -253,7 +268,7 @@ fn without_numactl(subject: Subject) -> Result<(Subject, &'static str)> {
     })?;
     let (program, args) = (behind.words[0].clone(), behind.words[1..].to_vec());
     let today = if behind.interleaved { numactl::INTERLEAVED } else { TODAY };
-    Ok((Subject::Program { program, args }, today))
+    Ok((CommandSubject::Program { program, args }, today))
 }
 
 /// A recording of every access, and how it came about.

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use homenode_error::{Context, Error, Failure, Result};
-use homenode_kernels::{self as kernels, Kernel, Variant};
+use homenode_error::{Context, Error, FailureKind, Result};
+use homenode_kernels::{self as kernels, BuildVariant, Kernel};
 use homenode_table::{Cell, Column, Table};
 
 use crate::args::kernel::{KernelArgs, KernelCommand};
@@ -69,7 +69,7 @@ fn build(names: &[String]) -> Result<Exit> {
     let mut failures: Vec<Error> = Vec::new();
     let mut built = 0;
     for kernel in &kernels {
-        for variant in [Variant::Native, Variant::Instrumented] {
+        for variant in [BuildVariant::Native, BuildVariant::Instrumented] {
             match kernel.build(variant, &Terminal::default()) {
                 Ok(path) => {
                     built += 1;
@@ -81,13 +81,13 @@ fn build(names: &[String]) -> Result<Exit> {
     }
     let Some(last) = failures.pop() else { return Ok(Exit::Done) };
     failures.iter().for_each(say);
-    Err(if built > 0 { last.kind(Failure::Partial) } else { last })
+    Err(if built > 0 { last.kind(FailureKind::Partial) } else { last })
 }
 
 fn run(name: &str, class: Option<&str>, threads: Option<u32>, args: &[OsString]) -> Result<Exit> {
     let kernel = Kernel::find(name)?;
     let own = kernel.arguments(class, threads)?;
-    let binary = kernel.build(Variant::Native, &Terminal::default())?;
+    let binary = kernel.build(BuildVariant::Native, &Terminal::default())?;
     // Ctrl-C is the kernel's.
     let _interrupt =
         Interrupt::install(Second::IsThePrograms).context(|| "cannot watch for Ctrl-C".into())?;
@@ -99,7 +99,7 @@ fn run(name: &str, class: Option<&str>, threads: Option<u32>, args: &[OsString])
     let status = command.status().map_err(|e| {
         Error::failed(format!("cannot run {name}"))
             .tried(format!("start {}: {e}", binary.display()))
-            .kind(Failure::of_start(&e))
+            .kind(FailureKind::of_start(&e))
     })?;
     Ok(Exit::of_program(status))
 }

@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use homenode_error::{Context, Error, Result};
-use homenode_kernels::{Kernel, Variant};
+use homenode_kernels::{BuildVariant, Kernel};
 use homenode_lab::initramfs;
-use homenode_lab::kernel::Wanted;
-use homenode_lab::machine::Machine;
-use homenode_lab::run::{self as lab, Choice, Lab, Outcome, Program, Streams, Watch};
-use homenode_lab::wire::Status;
+use homenode_lab::kernel::WantedKernel;
+use homenode_lab::machine::VirtualMachine;
+use homenode_lab::run::{self as lab, AccelChoice, Lab, Program, RunOutcome, StreamTargets, Supervision};
+use homenode_lab::wire::ProgramEnd;
 use homenode_launch::places;
 use homenode_launch::program;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::lab::{
-    Accel, LabArgs, LabCommand, LabRunArgs, LabShellArgs, MachineArgs, OnOff, RECENT, Thp,
+    AccelArg, LabArgs, LabCommand, LabRunArgs, LabShellArgs, MachineArgs, OnOff, RECENT, ThpArg,
 };
-use crate::args::subject::{RunArgs, Subject, not_a_program};
+use crate::args::subject::{CommandSubject, RunArgs, not_a_program};
 use crate::exit::Exit;
 use crate::output::say;
 use crate::task::Terminal;
@@ -57,7 +57,7 @@ impl LabArgs {
 
 impl LabRunArgs {
     fn run(&self) -> Result<Exit> {
-        let program = program(own(self.subject()?), &self.run, Variant::Native)?;
+        let program = program(own(self.subject()?), &self.run, BuildVariant::Native)?;
         let mut lab = self.lab.lab(self.run.threads)?;
         if is_own(&program.path) {
             lab.with.extend(needs(&program.args)?);
@@ -65,7 +65,7 @@ impl LabRunArgs {
         lab.sync = !self.no_sync;
         let mut signals = Signals::watch().context(|| "cannot watch for signals".into())?;
         let quiet = self.quiet;
-        let mut watch = Watch {
+        let mut watch = Supervision {
             timeout: self.timeout.map(Duration::from_secs),
             signal: &mut || signals.next(),
             say: &mut |what| {
@@ -87,11 +87,13 @@ impl LabRunArgs {
 }
 
 /// The command `homenode` is this one where the search path has none.
-fn own(subject: Subject) -> Subject {
+fn own(subject: CommandSubject) -> CommandSubject {
     match subject {
-        Subject::Program { program, args } if program == "homenode" && program::find(&program).is_err() => {
+        CommandSubject::Program { program, args }
+            if program == "homenode" && program::find(&program).is_err() =>
+        {
             let program = env::current_exe().map_or(program, PathBuf::into_os_string);
-            Subject::Program { program, args }
+            CommandSubject::Program { program, args }
         }
         other => other,
     }
@@ -115,10 +117,10 @@ fn needs(args: &[OsString]) -> Result<Vec<PathBuf>> {
 
 /// This process's own streams. A terminal never ends, so that nothing is read from it where all
 /// must be read first.
-pub(super) fn streams(lab: &Lab) -> Streams {
+pub(super) fn streams(lab: &Lab) -> StreamTargets {
     let stdin = io::stdin();
     let waits = lab.deterministic && stdin.is_terminal();
-    Streams {
+    StreamTargets {
         stdin: if waits { None } else { Some(Box::new(stdin)) },
         stdout: Box::new(io::stdout()),
         stderr: Box::new(io::stderr()),
@@ -126,10 +128,10 @@ pub(super) fn streams(lab: &Lab) -> Streams {
 }
 
 /// The program's status as homenode returns it.
-pub(super) fn exit_of(outcome: &Outcome) -> Exit {
+pub(super) fn exit_of(outcome: &RunOutcome) -> Exit {
     Exit::Program(match outcome.status {
-        Status::Exit(n) => n,
-        Status::Signal(n) => 128 | n,
+        ProgramEnd::Exit(n) => n,
+        ProgramEnd::Signal(n) => 128 | n,
     })
 }
 
@@ -147,7 +149,7 @@ impl LabShellArgs {
 }
 
 /// What a person wants to know after a run.
-pub(super) fn report(outcome: &Outcome, lab: &Lab, quiet: bool) {
+pub(super) fn report(outcome: &RunOutcome, lab: &Lab, quiet: bool) {
     if outcome.out_of_memory > 0 {
         let n = outcome.out_of_memory;
         say(format_args!(
@@ -181,21 +183,21 @@ pub(super) fn report(outcome: &Outcome, lab: &Lab, quiet: bool) {
 }
 
 /// The program to run, and where it is; kernels are built as `variant`.
-pub(super) fn program(subject: Subject, run: &RunArgs, variant: Variant) -> Result<Program> {
+pub(super) fn program(subject: CommandSubject, run: &RunArgs, variant: BuildVariant) -> Result<Program> {
     match subject {
-        Subject::Kernel { name, args } => {
+        CommandSubject::Kernel { name, args } => {
             let kernel = Kernel::find(&name)?;
             let mut all = kernel.arguments(run.class.as_deref(), run.threads)?;
             all.extend(args);
             let path = kernel.build(variant, &Terminal::default())?;
             Ok(Program { name: path.clone().into(), path, args: all })
         }
-        Subject::Program { program, args } => match &run.class {
+        CommandSubject::Program { program, args } => match &run.class {
             None => Ok(Program { path: program::find(&program)?, name: program, args }),
             Some(class) => Err(Error::usage(format!("--class {class} is for kernels"))
                 .hint("give a program's own options after it: -- ./app …")),
         },
-        Subject::Recording(path) => Err(not_a_program(&path)),
+        CommandSubject::Recording(path) => Err(not_a_program(&path)),
     }
 }
 
@@ -206,10 +208,10 @@ impl MachineArgs {
     /// What makes no sense.
     pub(super) fn lab(&self, threads: Option<u32>) -> Result<Lab> {
         let machine = match &self.machine {
-            None => Machine::even(self.nodes, self.cpus, self.mem, self.distance)?,
+            None => VirtualMachine::even(self.nodes, self.cpus, self.mem, self.distance)?,
             Some(name) => {
                 let found = homenode_schemes::machine(name)?;
-                Machine::like(&found.topology, self.cpus, self.mem)?
+                VirtualMachine::like(&found.topology, self.cpus, self.mem)?
             }
         };
         Ok(Lab {
@@ -217,16 +219,16 @@ impl MachineArgs {
             kernel: self.kernel()?,
             qemu: self.qemu.clone(),
             accel: match self.accel {
-                Accel::Auto => Choice::Auto,
-                Accel::Tcg => Choice::Tcg,
-                Accel::Kvm => Choice::Kvm,
+                AccelArg::Auto => AccelChoice::Auto,
+                AccelArg::Tcg => AccelChoice::Tcg,
+                AccelArg::Kvm => AccelChoice::Kvm,
             },
             deterministic: self.deterministic,
             numa_balancing: self.numa_balancing.map(|b| b == OnOff::On),
             thp: self.thp.map(|t| match t {
-                Thp::Always => initramfs::Thp::Always,
-                Thp::Madvise => initramfs::Thp::Madvise,
-                Thp::Never => initramfs::Thp::Never,
+                ThpArg::Always => initramfs::Thp::Always,
+                ThpArg::Madvise => initramfs::Thp::Madvise,
+                ThpArg::Never => initramfs::Thp::Never,
             }),
             with: self.with.clone(),
             spare: self.disk,
@@ -242,14 +244,14 @@ impl MachineArgs {
         })
     }
 
-    fn kernel(&self) -> Result<Wanted> {
+    fn kernel(&self) -> Result<WantedKernel> {
         match (&self.kernel, &self.modules) {
-            (None, _) => Ok(Wanted::Distribution),
-            (Some(word), None) if word == RECENT => Ok(Wanted::Recent),
+            (None, _) => Ok(WantedKernel::Distribution),
+            (Some(word), None) if word == RECENT => Ok(WantedKernel::Recent),
             (Some(word), Some(_)) if word == RECENT => Err(Error::usage(format!(
                 "--kernel {RECENT} brings its own modules: leave --modules out, or name a file ./{RECENT}"
             ))),
-            (Some(image), modules) => Ok(Wanted::Image(image.clone(), modules.clone())),
+            (Some(image), modules) => Ok(WantedKernel::Image(image.clone(), modules.clone())),
         }
     }
 

@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
-use homenode_error::{Context, Failure, Result};
+use homenode_error::{Context, FailureKind, Result};
 use homenode_measure::{
-    Ask, Host, Measurement, Plan, Prober, Real, Synthetic, machine_file, measure, memory_attributes,
-    passes_on, plan,
+    Host, HostMeasurer, MeasurePlan, MeasureRequest, Measurement, Prober, Synthetic, machine_file, measure,
+    memory_attributes, passes_on, plan,
 };
 use homenode_schemes as schemes;
 use homenode_task::Task as _;
@@ -57,7 +57,7 @@ impl MeasureArgs {
             let prober = Synthetic::recorded(&host);
             return Ok((host, Box::new(prober)));
         }
-        let real = Real::new(&host).with_sabotage(self.sabotage.map(Into::into));
+        let real = HostMeasurer::new(&host).with_sabotage(self.sabotage.map(Into::into));
         Ok((host, Box::new(real)))
     }
 
@@ -86,12 +86,17 @@ fn described(name: &str) -> Result<homenode_machine::Machine> {
     if name.contains(':') && !Path::new(name).exists() {
         return homenode_machine::host::from_synthetic(name)
             .context(|| format!("cannot use the description '{name}'"))
-            .map_err(|e| e.kind(Failure::Usage));
+            .map_err(|e| e.kind(FailureKind::Usage));
     }
     schemes::machine(name)
 }
 
-fn carry_out(host: &Host, ask: &Ask, plan: &Plan, prober: &mut dyn Prober) -> Result<Measurement> {
+fn carry_out(
+    host: &Host,
+    ask: &MeasureRequest,
+    plan: &MeasurePlan,
+    prober: &mut dyn Prober,
+) -> Result<Measurement> {
     let task = Terminal::watching(false)?;
     let ms = |d: std::time::Duration| d.as_millis() as u64;
     let all = plan.items.iter().map(|i| ms(i.estimate())).sum::<u64>();

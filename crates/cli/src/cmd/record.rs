@@ -10,16 +10,16 @@ use std::ffi::OsString;
 use std::fs;
 
 use homenode_error::{Context, Error, Result};
-use homenode_job::part::Part;
-use homenode_kernels::{Kernel, Variant};
+use homenode_job::part::RankSummary;
+use homenode_kernels::{BuildVariant, Kernel};
 use homenode_launch::program::{find, refuse_unrecordable};
 use homenode_launch::rank::own_path;
-use homenode_launch::record::directory::Target;
-use homenode_launch::record::{self, RecordSpec, Streams, Way, finish};
+use homenode_launch::record::directory::RecordingTarget;
+use homenode_launch::record::{self, AccessRecorder, OutputTarget, RecordSpec, finish};
 
 use super::summary::{Form, Summary};
 use crate::args::record::{Filter, On, RecordArgs};
-use crate::args::subject::{RunArgs, Subject, not_a_program};
+use crate::args::subject::{CommandSubject, RunArgs, not_a_program};
 use crate::exit::Exit;
 use crate::output::say;
 use crate::task::Terminal;
@@ -42,11 +42,11 @@ impl RecordArgs {
         if on == On::Live {
             return self.live(subject, summary);
         }
-        let way = if on == On::Emulator { Way::Emulated } else { Way::Instrumented };
+        let way = if on == On::Emulator { AccessRecorder::Emulated } else { AccessRecorder::Instrumented };
         let (program, args, stem) = program(subject, &self.run, way)?;
         let target = match self.output {
-            Some(path) => Target::Path { path: own_path(&path), force: self.force },
-            None => Target::Free(record::stem(&stem)),
+            Some(path) => RecordingTarget::Path { path: own_path(&path), force: self.force },
+            None => RecordingTarget::Free(record::stem(&stem)),
         };
         let spec = RecordSpec {
             program,
@@ -55,14 +55,14 @@ impl RecordArgs {
             filter_lines: self.filter.lines(),
             threads: self.run.threads,
             way,
-            streams: Streams::Inherit,
+            streams: OutputTarget::Inherit,
         };
         summary.starts();
         let recorded = record::record(&spec, &Terminal::default())?;
         let report = finish::report(&recorded, self.quiet);
-        summary.write(&report, Form::TEXT, |rank, place| Part {
+        summary.write(&report, Form::TEXT, |rank, place| RankSummary {
             recording: Some(recorded.recording.path.display().to_string()),
-            ..Part::new(rank, place, spec.command(), recorded.status, recorded.elapsed)
+            ..RankSummary::new(rank, place, spec.command(), recorded.status, recorded.elapsed)
         });
         Ok(Exit::of_program(recorded.status))
     }
@@ -71,8 +71,8 @@ impl RecordArgs {
 impl RecordArgs {
     /// Where it runs unless that is said: each access is recorded of a program that tells of them,
     /// any other is sampled.
-    fn best(&self, subject: &Subject) -> Result<On> {
-        let Subject::Program { program, .. } = subject else {
+    fn best(&self, subject: &CommandSubject) -> Result<On> {
+        let CommandSubject::Program { program, .. } = subject else {
             return Ok(if self.is_live() { On::Live } else { On::Host });
         };
         if self.is_live() {
@@ -105,24 +105,28 @@ impl RecordArgs {
 }
 
 /// Program, arguments, and the name from which the recording's name is made.
-fn program(subject: Subject, run: &RunArgs, way: Way) -> Result<(OsString, Vec<OsString>, OsString)> {
+fn program(
+    subject: CommandSubject,
+    run: &RunArgs,
+    way: AccessRecorder,
+) -> Result<(OsString, Vec<OsString>, OsString)> {
     match subject {
-        Subject::Kernel { name, args } => {
+        CommandSubject::Kernel { name, args } => {
             let kernel = Kernel::find(&name)?;
             let mut all = kernel.arguments(run.class.as_deref(), run.threads)?;
             all.extend(args);
             let variant = match way {
-                Way::Instrumented => Variant::Instrumented,
-                Way::Emulated => Variant::Linked,
+                AccessRecorder::Instrumented => BuildVariant::Instrumented,
+                AccessRecorder::Emulated => BuildVariant::Linked,
             };
             let binary = kernel.build(variant, &Terminal::default())?;
             Ok((binary.into(), all, kernel.name.into()))
         }
-        Subject::Program { program, args } => match &run.class {
+        CommandSubject::Program { program, args } => match &run.class {
             None => Ok((program.clone(), args, program)),
             Some(class) => Err(Error::usage(format!("--class {class} is for kernels"))
                 .hint("give a program's own options after it: -- ./app …")),
         },
-        Subject::Recording(path) => Err(not_a_program(&path)),
+        CommandSubject::Recording(path) => Err(not_a_program(&path)),
     }
 }

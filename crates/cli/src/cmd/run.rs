@@ -6,31 +6,31 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use homenode_dataset::Kind;
+use homenode_dataset::RecordingKind;
 use homenode_error::{Error, Result};
-use homenode_job::part::{Measured, Part};
-use homenode_kernels::{Kernel, Variant};
+use homenode_job::part::{Measured, RankSummary};
+use homenode_kernels::{BuildVariant, Kernel};
 use homenode_launch::loadable::refuse_launcher;
 use homenode_launch::program::find;
 use homenode_launch::rank::own_path;
-use homenode_launch::record::directory::Target;
+use homenode_launch::record::directory::RecordingTarget;
 use homenode_launch::record::shown;
 use homenode_launch::{child, schedule};
-use homenode_live::planned::Planned;
+use homenode_live::planned::FittingPlan;
 use homenode_live::policies;
 use homenode_live::policy::RunPolicy;
 use homenode_live::prepare::{RunFolder, RunOptions};
-use homenode_live::recording::Recording;
+use homenode_live::recording::LiveRecording;
 use homenode_runtime::moving;
 use homenode_task::Task as _;
-use homenode_verdict::report::Report;
+use homenode_verdict::report::RunReport;
 use homenode_view::browser;
 use homenode_view::live::{Follow, Watching};
 
 use super::summary::{Form, Summary};
 use super::view::listen;
 use crate::args::run::LiveArgs;
-use crate::args::subject::{Subject, not_a_program};
+use crate::args::subject::{CommandSubject, not_a_program};
 use crate::exit::Exit;
 use crate::output::{on_terminal, say};
 use crate::task::Terminal;
@@ -59,7 +59,8 @@ impl LiveArgs {
             self.policy = policy.into();
         }
         let subject = self.subject()?;
-        let planned = self.plan.as_deref().map(|path| Planned::read(path, self.run.threads)).transpose()?;
+        let planned =
+            self.plan.as_deref().map(|path| FittingPlan::read(path, self.run.threads)).transpose()?;
         let policy = match &planned {
             Some(_) => RunPolicy::planned(),
             None => RunPolicy::of(&self.policy)?,
@@ -115,11 +116,11 @@ impl LiveArgs {
         }
         if !self.quiet || self.summary.is_some() {
             let form = Form { json: self.json, verbose: self.verbose };
-            summary.write(&text, form, |rank, place| Part {
+            summary.write(&text, form, |rank, place| RankSummary {
                 measured,
                 recording: kept,
                 report,
-                ..Part::new(rank, place, command, ran.status, ran.elapsed)
+                ..RankSummary::new(rank, place, command, ran.status, ran.elapsed)
             });
         }
         if let Some(page) = page {
@@ -139,7 +140,7 @@ impl LiveArgs {
     }
 
     /// What the library in the program is told.
-    pub(super) fn asked(&self, policy: RunPolicy, planned: Option<Planned>) -> RunOptions<'_> {
+    pub(super) fn asked(&self, policy: RunPolicy, planned: Option<FittingPlan>) -> RunOptions<'_> {
         RunOptions {
             policy,
             planned,
@@ -165,7 +166,7 @@ impl LiveArgs {
     }
 
     /// The report as asked for; a terminal's width matters on a terminal alone.
-    fn shown(&self, report: &Report<'_>) -> String {
+    fn shown(&self, report: &RunReport<'_>) -> String {
         match (self.json, self.verbose) {
             (true, _) => format!("{:#}\n", report.json()),
             (false, true) if self.summary.is_none() => on_terminal(&report.text()),
@@ -174,38 +175,42 @@ impl LiveArgs {
         }
     }
 
-    fn recording(&self, path: &Path, program: &OsStr, args: &[OsString]) -> Result<Recording> {
+    fn recording(&self, path: &Path, program: &OsStr, args: &[OsString]) -> Result<LiveRecording> {
         // Its --force is about moves: it replaces no recording.
         if path.symlink_metadata().is_ok() {
             return Err(Error::failed(format!("cannot make the recording {}", path.display()))
                 .tried("something of this name is there already")
                 .hint("remove it, or name another place: --record REC"));
         }
-        let target = Target::Path { path: own_path(path), force: false };
+        let target = RecordingTarget::Path { path: own_path(path), force: false };
         let words = std::iter::once(program).chain(args.iter().map(OsString::as_os_str));
-        Recording::make(&target, Kind::Run, words.map(|w| w.to_string_lossy().into_owned()).collect())
+        LiveRecording::make(
+            &target,
+            RecordingKind::Run,
+            words.map(|w| w.to_string_lossy().into_owned()).collect(),
+        )
     }
 
-    fn program(&self, subject: Subject) -> Result<(OsString, Vec<OsString>)> {
+    fn program(&self, subject: CommandSubject) -> Result<(OsString, Vec<OsString>)> {
         match subject {
-            Subject::Kernel { name, args } => {
+            CommandSubject::Kernel { name, args } => {
                 let kernel = Kernel::find(&name)?;
                 let mut all = kernel.arguments(self.run.class.as_deref(), self.run.threads)?;
                 all.extend(args);
-                Ok((kernel.build(Variant::Native, &Terminal::default())?.into(), all))
+                Ok((kernel.build(BuildVariant::Native, &Terminal::default())?.into(), all))
             }
-            Subject::Program { program, args } => match &self.run.class {
+            CommandSubject::Program { program, args } => match &self.run.class {
                 None => Ok((program, args)),
                 Some(class) => Err(Error::usage(format!("--class {class} is for kernels"))
                     .hint("give a program's own options after it: -- ./app …")),
             },
-            Subject::Recording(path) => Err(not_a_program(&path)),
+            CommandSubject::Recording(path) => Err(not_a_program(&path)),
         }
     }
 }
 
 /// The page of a recording while it is made.
-fn page(recording: &Recording, program: &OsStr, args: &[OsString]) -> Result<Watching> {
+fn page(recording: &LiveRecording, program: &OsStr, args: &[OsString]) -> Result<Watching> {
     let server = listen(0)?;
     let url = server.url();
     say(browser::directions(&url, server.port()).trim_end());

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use homenode_error::{Context, Result};
 use homenode_job::meeting::Meeting;
-use homenode_job::part::{Part, cpu_of_children};
-use homenode_job::place::Place;
-use homenode_job::summary::Job;
+use homenode_job::part::{RankSummary, cpu_of_children};
+use homenode_job::place::RankBinding;
+use homenode_job::summary::JobSummary;
 use homenode_launch::rank::{here, own_path};
 use homenode_launch::record::shown;
-use homenode_text::table::{Shown, render};
+use homenode_text::table::{TableDetail, render};
 
 use crate::output::say;
 
@@ -34,7 +34,7 @@ pub(super) struct OfJob {
     /// Where the parts meet.
     meeting: Meeting,
     /// Where this rank may run.
-    place: Place,
+    place: RankBinding,
     /// CPU time of children that ended before the program started.
     cpu: u64,
 }
@@ -59,7 +59,7 @@ impl Summary {
         let Some(path) = path else { return Ok(Self::Stderr) };
         if let Some(meeting) = Meeting::of(path, here()) {
             meeting.open()?;
-            return Ok(Self::Job(Box::new(OfJob { meeting, place: Place::here(), cpu: 0 })));
+            return Ok(Self::Job(Box::new(OfJob { meeting, place: RankBinding::here(), cpu: 0 })));
         }
         let path = own_path(path);
         // Better known now than after an hour.
@@ -84,7 +84,7 @@ impl Summary {
         &self,
         text: &str,
         form: Form,
-        part: impl FnOnce(&homenode_launch::rank::Rank, Place) -> Part,
+        part: impl FnOnce(&homenode_launch::rank::Rank, RankBinding) -> RankSummary,
     ) {
         match self {
             Self::Stderr => drop(std::io::stderr().write_all(text.as_bytes())),
@@ -95,7 +95,7 @@ impl Summary {
             }
             Self::Job(of_job) => {
                 let OfJob { meeting, place, cpu } = &**of_job;
-                let part = Part {
+                let part = RankSummary {
                     cpu_ns: cpu_of_children().saturating_sub(*cpu),
                     text: if form.json { String::new() } else { text.to_owned() },
                     ..part(meeting.rank(), place.clone())
@@ -115,17 +115,17 @@ impl Summary {
 }
 
 /// Leaves a part, and makes the summary if it was the last one.
-fn meet(meeting: &Meeting, part: &Part, form: Form) -> Result<()> {
+fn meet(meeting: &Meeting, part: &RankSummary, form: Form) -> Result<()> {
     let Some(parts) = meeting.leave(part)? else { return Ok(()) };
-    meeting.finish(job(&Job::of(parts)?, form)?.as_bytes())
+    meeting.finish(job(&JobSummary::of(parts)?, form)?.as_bytes())
 }
 
 /// The summary of a job.
-pub(super) fn job(job: &Job, form: Form) -> Result<String> {
+pub(super) fn job(job: &JobSummary, form: Form) -> Result<String> {
     if form.json {
         return job.json();
     }
-    let mut text = render(&job.table(), Shown { colour: false, width: None, legend: form.verbose });
+    let mut text = render(&job.table(), TableDetail { colour: false, width: None, legend: form.verbose });
     let texts = job.texts();
     let most = if form.verbose { usize::MAX } else { REPORTS };
     for (who, report) in texts.iter().take(most) {

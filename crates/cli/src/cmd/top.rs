@@ -11,9 +11,9 @@ use std::time::Duration;
 use homenode_error::{Context as _, Error, Result};
 use homenode_top::display::COLUMNS;
 use homenode_top::output::Output;
-use homenode_top::process::{self, Source};
+use homenode_top::process::{self, NumberSource};
 use homenode_top::screen::Screen;
-use homenode_top::{Display, End, Form, Shown, Watch, lines, watch};
+use homenode_top::{Display, DisplayForm, End, SharedPicture, Watch, lines, watch};
 
 use super::run::Showing;
 use crate::args::run::LiveArgs;
@@ -36,8 +36,8 @@ impl TopArgs {
         match self.looked()? {
             Looked::Program(live) => self.program(*live),
             Looked::Process(pid) => match process::source(pid)? {
-                Source::Recording(watch) => self.watch(watch),
-                Source::Kernel(kernel) => self.follow(move |shown, stop| kernel.run(shown, stop)),
+                NumberSource::Recording(watch) => self.watch(watch),
+                NumberSource::Kernel(kernel) => self.follow(move |shown, stop| kernel.run(shown, stop)),
             },
             Looked::Recording(recording) => {
                 // What is no recording is found out now.
@@ -66,13 +66,13 @@ impl TopArgs {
     /// Shows what `read` keeps up to date.
     fn follow(
         self,
-        read: impl FnOnce(&Shown, &dyn Fn() -> bool) -> Result<()> + Send + 'static,
+        read: impl FnOnce(&SharedPicture, &dyn Fn() -> bool) -> Result<()> + Send + 'static,
     ) -> Result<Exit> {
         let shape = self.shape(io::stdout().is_terminal());
         let interrupt =
             Interrupt::install(Second::IsThePrograms).context(|| "cannot watch for Ctrl-C".into())?;
         let screen = (shape == Shape::Screen).then(Screen::open).transpose()?;
-        let shown = Shown::default();
+        let shown = SharedPicture::default();
         let (kept, stopped) = (shown.clone(), interrupt.clone());
         let reader = std::thread::spawn(move || read(&kept, &|| stopped.asked()));
         let display = Display {
@@ -101,12 +101,18 @@ impl TopArgs {
     fn program(self, live: LiveArgs) -> Result<Exit> {
         let shape = self.shape(io::stderr().is_terminal());
         let (every, times) = (Duration::from_millis(self.every), self.times);
-        live.run_shown(Some(&mut Beside { shape, every, times, running: None, shown: Shown::default() }))
+        live.run_shown(Some(&mut Beside {
+            shape,
+            every,
+            times,
+            running: None,
+            shown: SharedPicture::default(),
+        }))
     }
 }
 
 /// Whether there is nothing more to come.
-fn has_end(shown: &Shown) -> bool {
+fn has_end(shown: &SharedPicture) -> bool {
     matches!(shown.get().state, homenode_top::State::Ended | homenode_top::State::Gone)
 }
 
@@ -114,11 +120,11 @@ fn columns() -> usize {
     terminal_width().map_or(COLUMNS, usize::from)
 }
 
-fn form<'a>(shape: Shape, screen: Option<Screen>, to: &'a mut dyn Write) -> Form<'a> {
+fn form<'a>(shape: Shape, screen: Option<Screen>, to: &'a mut dyn Write) -> DisplayForm<'a> {
     match (shape, screen) {
-        (Shape::Json, _) => Form::Json(to),
-        (_, Some(screen)) => Form::Screen(screen),
-        _ => Form::Plain { to, columns: columns() },
+        (Shape::Json, _) => DisplayForm::Json(to),
+        (_, Some(screen)) => DisplayForm::Screen(screen),
+        _ => DisplayForm::Plain { to, columns: columns() },
     }
 }
 
@@ -128,7 +134,7 @@ struct Beside {
     every: Duration,
     times: Option<u64>,
     running: Option<Running>,
-    shown: Shown,
+    shown: SharedPicture,
 }
 
 struct Running {

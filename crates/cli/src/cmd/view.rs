@@ -9,7 +9,7 @@ use homenode_text::answer::not_whole;
 use homenode_text::human;
 use homenode_view::browser;
 use homenode_view::findings::{self, Findings};
-use homenode_view::job::{Job, More};
+use homenode_view::job::{JobView, More};
 use homenode_view::live::{Follow, Watching};
 use homenode_view::server::Server;
 
@@ -42,7 +42,7 @@ impl ViewArgs {
         };
         let explain = |set: &Dataset, more: More<'_>| self.findings(set, more, &task);
         let sets = self.sets(&task)?;
-        let job = Job { sets, source: Some(&source), explain: &explain, task: &task };
+        let job = JobView { sets, source: Some(&source), explain: &explain, task: &task };
         match (server, &self.output) {
             // Ctrl-C ends the server. The page itself says what is missing.
             (Some(server), _) => {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use homenode_dataset::{Basis, Kind};
+use homenode_dataset::{Basis, RecordingKind};
 
 use crate::heat::{Heat, Placement};
 use crate::support::{fresh, run};
@@ -79,7 +79,7 @@ fn programs_get_both_sides_and_the_change() {
 #[test]
 fn a_presence_is_not_subtracted_and_the_answer_says_so() {
     let dir = fresh("diff-presence");
-    Heat { basis: Basis::Presence, kind: Kind::Live, ..Heat::default() }.write(&dir.join("before"));
+    Heat { basis: Basis::Presence, kind: RecordingKind::Live, ..Heat::default() }.write(&dir.join("before"));
     moved().write(&dir.join("after"));
     let (status, out, _) = run(&dir, &["diff", "before", "after"]);
     assert_eq!(status, Some(0));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use homenode_log::recording::Recording;
-use homenode_log::{Mark, What, file::LogReader};
+use homenode_log::{Mark, RecordKind, file::LogReader};
 
 use crate::support::{built, compilers, fresh, homenode, instrumented, outcome, plain, run};
 
@@ -79,9 +79,9 @@ fn content(path: &Path) -> Content {
         let mut log = LogReader::open(&log).unwrap();
         while let Some(record) = log.next_record().unwrap() {
             match record.what {
-                What::Access { line, .. } if object.contains(&line.0) => drop(lines.insert(line.0)),
-                What::Access { .. } => {}
-                What::Mark(mark) => {
+                RecordKind::Access { line, .. } if object.contains(&line.0) => drop(lines.insert(line.0)),
+                RecordKind::Access { .. } => {}
+                RecordKind::Mark(mark) => {
                     *content.marks.entry(mark.name()).or_default() += 1;
                     if let Mark::Totals { accesses, .. } = mark {
                         content.accesses += accesses;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use homenode_statistics::Sorted;
 use serde_json::Value;
 
 use crate::support::{compilers, fresh, outcome, plain, run};
@@ -674,9 +675,8 @@ fn an_array_of_python_code_has_its_line_and_a_change_of_it_its_effect() {
     assert!((promised - really).abs() < 0.25 * really, "expected {promised} ns, it takes {really} ns");
 }
 
-fn median(mut of: Vec<f64>) -> f64 {
-    of.sort_by(f64::total_cmp);
-    of[of.len() / 2]
+fn median(of: Vec<f64>) -> f64 {
+    Sorted::of(of).upper_median().unwrap()
 }
 
 #[test]

@@ -9,12 +9,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use homenode_dataset::tables::{
-    ALL as ALL_TABLES, Access, Cause, Interval, IntervalNo, Migration, MoveOutcome, Object, ObjectKind,
-    Residency, TableInfo,
+    ALL as ALL_TABLES, Access, Interval, IntervalNo, Migration, MigrationCause, MigrationOutcome, Object,
+    ObjectKind, Residency, TableInfo,
 };
-use homenode_dataset::{Basis, Ended, Kind, Meta, Sink as _, Tally, Writer};
+use homenode_dataset::{Basis, DatasetMeta, DatasetWriter, Ended, RecordingKind, RowSink as _, SeenCount};
 use homenode_model::{Bytes, NodeId, Ns, ObjectId};
-use homenode_wire::live::{BUFFER, Live, Writer as StreamWriter};
+use homenode_wire::live::{BUFFER, LiveRecord, Writer as StreamWriter};
 
 use crate::support::{fresh, homenode};
 
@@ -52,13 +52,14 @@ pub fn exact_meta(command: &str) -> String {
 
 /// What a killed homenode leaves of a live recording: a data set without an end, and streams.
 fn cut_off(to: &Path) {
-    let meta = Meta::new(Kind::Live, Basis::Presence, vec!["./app".into()]);
-    drop(Writer::create(to, meta).unwrap());
+    let meta = DatasetMeta::new(RecordingKind::Live, Basis::Presence, vec!["./app".into()]);
+    drop(DatasetWriter::create(to, meta).unwrap());
     let mut buffer = vec![0; BUFFER];
     let mut frame = StreamWriter::new(&mut buffer).unwrap();
     let policy = String::from("next-touch");
-    let start = Live::Start { clock: Ns(0), pid: 7, nodes: 2, pretended: true, page: Bytes(4096), policy };
-    for record in [start, Live::Note { text: format!("note {EVIL}") }] {
+    let start =
+        LiveRecord::Start { clock: Ns(0), pid: 7, nodes: 2, pretended: true, page: Bytes(4096), policy };
+    for record in [start, LiveRecord::Note { text: format!("note {EVIL}") }] {
         frame.add(&record).unwrap();
     }
     fs::create_dir(to.join("streams")).unwrap();
@@ -348,15 +349,18 @@ fn the_largest_numbers_are_survived() {
         for basis in [Basis::Exact, Basis::Sampled { one_in: max }, Basis::Presence] {
             let name = format!("large-{number}");
             let _ = fs::remove_dir_all(dir.join(&name));
-            let meta = Meta { page_bytes, ..Meta::new(Kind::Run, basis, vec!["./app".into()]) };
-            let mut set = Writer::create(&dir.join(&name), meta).unwrap();
+            let meta = DatasetMeta {
+                page_bytes,
+                ..DatasetMeta::new(RecordingKind::Run, basis, vec!["./app".into()])
+            };
+            let mut set = DatasetWriter::create(&dir.join(&name), meta).unwrap();
             let object = Some(ObjectId(u32::MAX));
             for (i, interval) in [(0, IntervalNo(0)), (1, IntervalNo(u32::MAX))] {
                 let (begin_ns, end_ns) = (Ns(i * max), Ns(max / 2));
                 set.push(&Interval { interval, begin_ns, end_ns, iteration: Some(u32::MAX), timed: true })
                     .unwrap();
                 let (node, home) = (NodeId(u16::MAX), NodeId(i as u16));
-                let (page, region, kind, tally) = (i * (max - 3), None, None, Tally::new(max, basis));
+                let (page, region, kind, tally) = (i * (max - 3), None, None, SeenCount::new(max, basis));
                 set.push(&Access { interval, region, object, page, pages, node, home, kind, tally }).unwrap();
                 let until = IntervalNo(u32::MAX);
                 set.push(&Residency { object, page, pages, interval, until, home }).unwrap();
@@ -368,12 +372,12 @@ fn the_largest_numbers_are_survived() {
                     pages,
                     from_node: node,
                     to_node: home,
-                    cause: Cause::Kernel,
+                    cause: MigrationCause::Kernel,
                     policy: None,
                     region: None,
                     thread: None,
                     cost_ns: Some(Ns(max)),
-                    outcome: MoveOutcome::Moved,
+                    outcome: MigrationOutcome::Moved,
                 })
                 .unwrap();
             }

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use homenode_kernels::{self as kernels, Kernel, Work};
 use homenode_model::{LineNo, ThreadId, Ticks};
-use homenode_order::Sink;
+use homenode_order::StepSink;
 use homenode_order::step::{Mark, Sync};
-use homenode_order::{Known, open};
+use homenode_order::{ProgramFacts, open};
 
 use crate::support::{compilers, fresh, homenode, outcome};
 
@@ -52,7 +52,7 @@ impl Rounds {
     }
 }
 
-impl Sink for Rounds {
+impl StepSink for Rounds {
     fn access(&mut self, _: ThreadId, _: Ticks, line: LineNo, _: bool) -> bool {
         if self.live.range(..=line.0).next_back().is_some_and(|(_, end)| line.0 < *end)
             && let Some(lines) = self.lines()
@@ -102,7 +102,7 @@ fn record(dir: &Path, kernel: &Kernel, work: &Work, size: u64) -> Vec<Round> {
     let mut logs: Vec<PathBuf> =
         std::fs::read_dir(dir.join(name).join("threads")).unwrap().map(|e| e.unwrap().path()).collect();
     logs.sort();
-    let mut order = open(&logs, Known::default()).unwrap();
+    let mut order = open(&logs, ProgramFacts::default()).unwrap();
     let mut rounds = Rounds::default();
     while order.advance(&mut rounds, 1 << 20).unwrap() {}
     // The last mark ends the last round.

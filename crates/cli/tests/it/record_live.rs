@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use homenode_dataset::Dataset;
 use homenode_dataset::tables::{Access, Object, Residency};
-use homenode_wire::live::{Live, Reader};
+use homenode_wire::live::{LiveReader, LiveRecord};
 
 use crate::support::{fresh, homenode, outcome, plain, run};
 
@@ -173,7 +173,7 @@ fn threads_without_regions_are_seen_and_so_is_what_a_shell_starts() {
 fn streamed(dir: &Path) -> bool {
     fs::read_dir(dir.join("r/streams")).into_iter().flatten().flatten().any(|f| {
         fs::File::open(f.path())
-            .is_ok_and(|file| Reader::new(file).flatten().any(|r| matches!(r, Live::Seen { .. })))
+            .is_ok_and(|file| LiveReader::new(file).flatten().any(|r| matches!(r, LiveRecord::Seen { .. })))
     })
 }
 

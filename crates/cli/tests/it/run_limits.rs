@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use homenode_model::Bytes;
 use homenode_wire::facts::Facts;
-use homenode_wire::settings::{self, Machine, Settings};
+use homenode_wire::settings::{self, MachineNodes, Settings};
 
 use crate::container;
 use crate::run::{SERIAL, live, number};
@@ -255,7 +255,7 @@ fn preloaded(dir: &Path, filter: &Path, copy_unseen: bool) -> (Output, Option<Fa
     std::fs::create_dir(&reports).unwrap();
     let settings = Settings {
         policy: "next-touch".into(),
-        machine: Machine::even(2, 1, Bytes::gib(1), 20),
+        machine: MachineNodes::even(2, 1, Bytes::gib(1), 20),
         force: true,
         copy_unseen,
         ..Settings::default()

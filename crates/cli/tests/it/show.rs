@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use homenode_dataset::tables::{Access, Interval, Object, Residency};
-use homenode_dataset::{Basis, Dataset, Kind, Meta, Sink, Writer};
+use homenode_dataset::{Basis, Dataset, DatasetMeta, DatasetWriter, RecordingKind, RowSink};
 use homenode_model::Bytes;
 
 use crate::heat::{Heat, Placement};
@@ -137,7 +137,7 @@ fn csv_and_conditions_have_plain_numbers() {
 #[test]
 fn presence_is_never_shown_as_a_count() {
     let dir = fresh("show-presence");
-    Heat { basis: Basis::Presence, kind: Kind::Live, ..Heat::default() }.write(&dir.join("r"));
+    Heat { basis: Basis::Presence, kind: RecordingKind::Live, ..Heat::default() }.write(&dir.join("r"));
     let (status, out, _) = run(&dir, &["show", "r"]);
     assert_eq!(status, Some(0));
     assert!(out.starts_with("remote: 73.9 % of 1380 sightings (presence, not counts)\n"), "{out}");
@@ -157,7 +157,8 @@ fn presence_is_never_shown_as_a_count() {
 #[test]
 fn samples_are_counts_with_their_rate() {
     let dir = fresh("show-sampled");
-    Heat { basis: Basis::Sampled { one_in: 64 }, kind: Kind::Live, ..Heat::default() }.write(&dir.join("r"));
+    Heat { basis: Basis::Sampled { one_in: 64 }, kind: RecordingKind::Live, ..Heat::default() }
+        .write(&dir.join("r"));
     let (_, out, _) = run(&dir, &["show", "r"]);
     assert!(out.contains("accesses (sampled)") && out.contains("one sample stands for 64 accesses"), "{out}");
     let (_, shown) = json(&dir, &["show", "r", "--json"]);
@@ -217,17 +218,17 @@ fn damage_is_named_and_the_rest_is_shown() {
 fn names_of_strangers_do_not_reach_the_terminal_as_they_are() {
     let dir = fresh("show-names");
     let heat = moved();
-    let mut memory = homenode_dataset::Memory::default();
+    let mut memory = homenode_dataset::MemoryDataset::default();
     heat.fill(&mut memory);
     let set = Dataset::of_memory(heat.meta(), memory);
-    let meta = Meta {
+    let meta = DatasetMeta {
         command: vec!["./a\x1b[31m".into(), "x\ny".into()],
         machine: "m\x1b]0;title\x07".into(),
         notes: vec!["\x1b[2Jnote".into()],
         ended: None,
         ..heat.meta()
     };
-    let mut writer = Writer::create(&dir.join("r"), meta).unwrap();
+    let mut writer = DatasetWriter::create(&dir.join("r"), meta).unwrap();
     let names =
         ["\x1b[2Jred\nline", &"x".repeat(10 << 20), "std::vector<std::pair<long,double>>::_M_realloc_insert"];
     for (mut object, name) in set.rows::<Object>().zip(names) {
@@ -312,9 +313,9 @@ fn many_nodes_are_letters_even_with_colours() {
 #[test]
 fn a_recording_of_nothing_is_shown_as_one() {
     let dir = fresh("show-nothing");
-    let meta = Meta::new(Kind::Run, Basis::Exact, vec!["./app".into()]);
+    let meta = DatasetMeta::new(RecordingKind::Run, Basis::Exact, vec!["./app".into()]);
     let ended = Heat::default().meta().ended.unwrap();
-    Writer::create(&dir.join("r"), meta).unwrap().finish(ended).unwrap();
+    DatasetWriter::create(&dir.join("r"), meta).unwrap().finish(ended).unwrap();
     let (status, out, _) = run(&dir, &["show", "r"]);
     assert_eq!(status, Some(0));
     assert!(out.starts_with("no accesses are recorded\nno page moved; no iterations are known\n"), "{out}");

@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use homenode_dataset::Writer;
-use homenode_dataset::synthetic::Spec;
+use homenode_dataset::DatasetWriter;
+use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_model::Bytes;
 
 use crate::support::{WAITS, fresh, homenode, instrumented, plain, run};
@@ -112,8 +112,8 @@ fn without_a_browser_the_address_is_enough() {
 #[test]
 fn a_full_disk_leaves_the_page_and_no_file() {
     let dir = fresh("view-full");
-    let spec = Spec::of_size(Bytes::mib(24));
-    let mut writer = Writer::create(&dir.join("r"), spec.meta()).unwrap();
+    let spec = SyntheticSpec::of_size(Bytes::mib(24));
+    let mut writer = DatasetWriter::create(&dir.join("r"), spec.meta()).unwrap();
     let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     let program = homenode(&dir).get_program().to_owned();

@@ -1,5 +1,5 @@
 //! The C++ compiler driver: see [`homenode_compilers`].
 
 fn main() -> std::process::ExitCode {
-    homenode_compilers::main(homenode_compilers::Driver::Cxx)
+    homenode_compilers::main(homenode_compilers::SourceLanguage::Cxx)
 }

@@ -126,7 +126,7 @@ fn touched(recording: &Path) -> std::collections::BTreeSet<(u64, bool)> {
     let mut log = LogReader::open(&recording.join("threads/00000.hnlog")).unwrap();
     let mut lines = std::collections::BTreeSet::new();
     while let Some(record) = log.next_record().unwrap() {
-        if let homenode_log::What::Access { line, write, .. } = record.what {
+        if let homenode_log::RecordKind::Access { line, write, .. } = record.what {
             lines.insert((line.0, write));
         }
     }

@@ -11,17 +11,18 @@
 use homenode_model::{AccessKind, Bytes, NodeId, Ns, ObjectId};
 use serde::{Deserialize, Serialize};
 
-use super::lines::{self, NO_SENSE, Wrong};
-use super::sites::{Line, Name, PAGE, Sites, page_of};
+use super::lines::{self, NO_SENSE, SkippedLine};
+use super::sites::{Name, ObjectsLine, PAGE, Sites, page_of};
 use super::{Described, MAX_CSV, MAX_INTERVALS, MAX_NODES, Old, OldMeta};
-use crate::basis::{Basis, Tally};
+use crate::basis::{Basis, SeenCount};
 use crate::error::DatasetError;
-use crate::homes::{Homes, Seen};
-use crate::memory::Memory;
-use crate::meta::{Kind, Meta};
-use crate::schema::Sink as _;
+use crate::homes::{Homes, PageInterval};
+use crate::memory::MemoryDataset;
+use crate::meta::{DatasetMeta, RecordingKind};
+use crate::schema::RowSink as _;
 use crate::tables::{
-    Access, Cause, Interval, IntervalNo, Iteration, IterationSource, Link, Migration, Node, ObjectKind,
+    Access, Interval, IntervalNo, Iteration, IterationSource, Link, Migration, MigrationCause, Node,
+    ObjectKind,
 };
 use crate::times;
 
@@ -92,7 +93,7 @@ impl Row {
 }
 
 /// Takes the name of an object apart: `init.c:31 < main.c:9`, `table`, `stack of thread 2`.
-fn name(line: &Line) -> Name {
+fn name(line: &ObjectsLine) -> Name {
     let name = line.name.clone();
     match line.kind {
         ObjectKind::Static => Name::Variable(name, None),
@@ -130,10 +131,10 @@ fn about(old: &Old<'_>) -> Result<Described<About>, DatasetError> {
 }
 
 /// Reads the recording.
-pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError> {
+pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(DatasetMeta, MemoryDataset), DatasetError> {
     let described_by = about(old)?;
     let about = &described_by.what;
-    let mut wrong = Wrong::default();
+    let mut wrong = SkippedLine::default();
     let text = old.text(OBJECTS, MAX_CSV)?;
     let mut sites = Sites::read(&text, &mut wrong, name).map_err(|why| old.wrong(why))?;
     drop(text);
@@ -142,7 +143,7 @@ pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError
         most_nodes: if about.latency_ns.is_empty() { MAX_NODES as usize } else { about.latency_ns.len() },
         highest_node: about.cpus.iter().map(|c| c.node).max().unwrap_or(0),
         sites: &mut sites,
-        tables: Memory::default(),
+        tables: MemoryDataset::default(),
         seen: Vec::new(),
         sum: 0,
         last: 0,
@@ -188,8 +189,8 @@ struct Reader<'a> {
     /// The highest node that a row or a CPU names.
     highest_node: u16,
     sites: &'a mut Sites,
-    tables: Memory,
-    seen: Vec<Seen>,
+    tables: MemoryDataset,
+    seen: Vec<PageInterval>,
     sum: u64,
     last: u32,
 }
@@ -230,13 +231,13 @@ impl Reader<'_> {
                 node: NodeId(row.node),
                 home: NodeId(row.home),
                 kind: Some(kind),
-                tally: Tally::new(n, Basis::Emulated),
+                tally: SeenCount::new(n, Basis::Emulated),
             });
             if let Err(error) = pushed {
                 stuck.get_or_insert(error);
             }
         }
-        self.seen.push(Seen {
+        self.seen.push(PageInterval {
             object,
             page,
             interval,
@@ -250,8 +251,8 @@ impl Reader<'_> {
     }
 }
 
-fn described(meta: OldMeta, about: &About) -> Meta {
-    let mut meta = Old::meta(meta, Kind::Lab, Basis::Emulated);
+fn described(meta: OldMeta, about: &About) -> DatasetMeta {
+    let mut meta = Old::meta(meta, RecordingKind::Lab, Basis::Emulated);
     meta.machine.clone_from(&about.machine);
     meta.source = "the lab's monitor".into();
     meta.notes = vec![
@@ -282,7 +283,7 @@ fn intervals(about: &About, last: u32, elapsed: Ns) -> Vec<Interval> {
 }
 
 /// Nodes and links. Without known latencies, nodes up to the highest one that was named.
-fn machine(about: &About, highest_node: u16, tables: &mut Memory) -> Result<(), DatasetError> {
+fn machine(about: &About, highest_node: u16, tables: &mut MemoryDataset) -> Result<(), DatasetError> {
     let nodes = match about.latency_ns.len() {
         0 => highest_node + 1,
         known => known as u16,
@@ -310,7 +311,7 @@ fn iterations(
     about: &About,
     intervals: &[Interval],
     sites: &Sites,
-    tables: &mut Memory,
+    tables: &mut MemoryDataset,
 ) -> Result<(), DatasetError> {
     if intervals.len() as u64 != u64::from(about.iterations_told) + 1 {
         return Ok(());
@@ -332,10 +333,10 @@ fn iterations(
 
 /// Residency of all pages; moves of those that are known to belong to one object.
 fn homes(
-    seen: Vec<Seen>,
+    seen: Vec<PageInterval>,
     intervals: &[Interval],
     sites: &Sites,
-    tables: &mut Memory,
+    tables: &mut MemoryDataset,
 ) -> Result<(), DatasetError> {
     let last = IntervalNo(intervals.len().saturating_sub(1) as u32);
     let homes = Homes::of(seen, |_| last);
@@ -351,7 +352,7 @@ fn homes(
             pages: m.pages,
             from_node: m.from,
             to_node: m.to,
-            cause: Cause::Kernel,
+            cause: MigrationCause::Kernel,
             policy: None,
             region: None,
             thread: None,
@@ -403,7 +404,8 @@ mod tests {
 
     #[test]
     fn names_tell_where_an_allocation_stands() {
-        let line = |kind, name: &str| Line { process: 0, address: 0, bytes: 0, kind, name: name.into() };
+        let line =
+            |kind, name: &str| ObjectsLine { process: 0, address: 0, bytes: 0, kind, name: name.into() };
         let place = |site: &str, caller: Option<&str>| Name::Place {
             site: site.into(),
             caller: caller.map(str::to_owned),

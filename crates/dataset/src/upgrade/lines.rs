@@ -4,14 +4,14 @@ use crate::foreign::clean;
 
 /// Why a line was left out, for the reader.
 #[derive(Debug, Default)]
-pub struct Wrong {
+pub struct SkippedLine {
     /// The first, in words.
     first: Option<String>,
     /// How many there are.
     lines: u64,
 }
 
-impl Wrong {
+impl SkippedLine {
     /// Notes a line of `name`; the first one is 1.
     pub fn note(&mut self, name: &str, line: usize, why: &str) {
         self.lines += 1;
@@ -37,7 +37,7 @@ pub fn each(
     name: &str,
     text: &str,
     heading: &str,
-    wrong: &mut Wrong,
+    wrong: &mut SkippedLine,
     mut take: impl FnMut(&str) -> Result<(), &'static str>,
 ) -> Result<(), String> {
     let mut lines = text.split_inclusive('\n').zip(1..);
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn all(text: &str) -> (Vec<String>, Option<String>) {
-        let (mut wrong, mut lines) = (Wrong::default(), Vec::new());
+        let (mut wrong, mut lines) = (SkippedLine::default(), Vec::new());
         let take = |line: &str| {
             if line.contains('?') {
                 return Err(NO_SENSE);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn another_heading_is_shown_without_what_a_terminal_obeys() {
-        let error = each("x.csv", "\x1b[2Jhello\n", "a,b", &mut Wrong::default(), |_| Ok(()));
+        let error = each("x.csv", "\x1b[2Jhello\n", "a,b", &mut SkippedLine::default(), |_| Ok(()));
         let error = error.unwrap_err();
         assert!(error.starts_with("x.csv, line 1") && !error.contains('\x1b'), "{error}");
     }

@@ -11,15 +11,15 @@
 use homenode_model::{AccessKind, NodeId, Ns};
 use serde::{Deserialize, Serialize};
 
-use super::lines::{self, NO_SENSE, Wrong};
-use super::sites::{Line, Name, PAGE, Sites, page_of};
+use super::lines::{self, NO_SENSE, SkippedLine};
+use super::sites::{Name, ObjectsLine, PAGE, Sites, page_of};
 use super::{Described, MAX_CSV, MAX_NODES, Old, OldMeta};
-use crate::basis::{Basis, Tally};
+use crate::basis::{Basis, SeenCount};
 use crate::error::DatasetError;
-use crate::homes::{Homes, Seen};
-use crate::memory::Memory;
-use crate::meta::{Kind, Meta};
-use crate::schema::Sink as _;
+use crate::homes::{Homes, PageInterval};
+use crate::memory::MemoryDataset;
+use crate::meta::{DatasetMeta, RecordingKind};
+use crate::schema::RowSink as _;
 use crate::tables::{Access, Interval, IntervalNo, Node, ObjectKind, OwnCost};
 
 pub const SIGHTINGS: &str = "sightings.csv";
@@ -124,7 +124,7 @@ impl Row {
 }
 
 /// Takes the words apart that the report says of an object.
-fn name(line: &Line) -> Name {
+fn name(line: &ObjectsLine) -> Name {
     let text = line.name.as_str();
     let owned = |s: &str| s.to_owned();
     let array = text.strip_prefix("array ");
@@ -179,12 +179,12 @@ fn about(old: &Old<'_>) -> Result<(Described<About>, Basis), DatasetError> {
 }
 
 /// Reads the recording.
-pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError> {
+pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(DatasetMeta, MemoryDataset), DatasetError> {
     let (mut described_by, basis) = about(old)?;
     let knows_nodes = described_by.tells("nodes");
     let most_nodes = if knows_nodes { described_by.what.nodes } else { MAX_NODES };
     let bytes_together = described_by.what.bytes_together;
-    let mut wrong = Wrong::default();
+    let mut wrong = SkippedLine::default();
     let text = old.text(OBJECTS, MAX_CSV)?;
     let sites = Sites::read(&text, &mut wrong, name).map_err(|why| old.wrong(why))?;
     let text = old.text(SIGHTINGS, MAX_CSV)?;
@@ -201,7 +201,7 @@ pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(Meta, Memory), DatasetError
         told = told.saturating_add(row.told);
         nodes = node.max(nodes);
         rows.push(access(&row, object, page, bytes_together / PAGE, basis));
-        seen.push(Seen {
+        seen.push(PageInterval {
             object,
             page,
             interval: IntervalNo(0),
@@ -240,12 +240,12 @@ fn access(row: &Row, object: homenode_model::ObjectId, page: u64, pages: u64, ba
         node: NodeId(row.node),
         home: NodeId(row.home),
         kind: row.kind,
-        tally: Tally::new(row.told, basis),
+        tally: SeenCount::new(row.told, basis),
     }
 }
 
-fn described(meta: OldMeta, about: &About, basis: Basis) -> Meta {
-    let mut meta = Old::meta(meta, Kind::Live, basis);
+fn described(meta: OldMeta, about: &About, basis: Basis) -> DatasetMeta {
+    let mut meta = Old::meta(meta, RecordingKind::Live, basis);
     meta.machine = format!("{} nodes", about.nodes);
     meta.pretended = about.pretended;
     meta.source.clone_from(&about.source);
@@ -272,9 +272,9 @@ fn tables(
     elapsed: Ns,
     sites: &Sites,
     rows: &[Access],
-    seen: Vec<Seen>,
-) -> Result<Memory, DatasetError> {
-    let mut tables = Memory::default();
+    seen: Vec<PageInterval>,
+) -> Result<MemoryDataset, DatasetError> {
+    let mut tables = MemoryDataset::default();
     for node in 0..about.nodes as u16 {
         tables.push(&Node { node: NodeId(node), memory_bytes: None, cpus: 0 })?;
     }
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn what_a_report_says_of_an_object_is_taken_apart() {
         let of = |kind, name: &str| {
-            self::name(&Line { process: 0, address: 0, bytes: 0, kind, name: name.into() })
+            self::name(&ObjectsLine { process: 0, address: 0, bytes: 0, kind, name: name.into() })
         };
         let place = |site: &str, caller: Option<&str>, variable: Option<&str>| Name::Place {
             site: site.into(),

@@ -25,16 +25,16 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use homenode_model::json::Weights;
+use homenode_model::json::MemoryWeights;
 use homenode_salvage::{Damaged, Salvaged};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::DatasetError;
-use crate::folder::{Dataset, MAX_HELD, Writer};
+use crate::folder::{Dataset, DatasetWriter, MAX_HELD};
 use crate::foreign::{self, clean};
-use crate::meta::{Ended, Meta};
-use crate::schema::{Sink, Table};
+use crate::meta::{DatasetMeta, Ended};
+use crate::schema::{RowSink, TableRow};
 use crate::tables;
 
 /// Most bytes of a table of an old form. The shortest lines take sixteen times as much memory, so
@@ -49,14 +49,14 @@ const MAX_INTERVALS: u64 = 1 << 20;
 
 /// An older form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum OlderForm {
     /// Counts of the lab's monitor.
     LabV1,
     /// Who was seen while a program ran here.
     LiveV1,
 }
 
-impl Form {
+impl OlderForm {
     /// The older form that the folder has, as far as its files' names tell.
     pub fn at(path: &Path) -> Option<Self> {
         let has = |name: &str| fs::symlink_metadata(path.join(name)).is_ok();
@@ -86,7 +86,7 @@ struct OldMeta {
 }
 
 /// Reads a recording of an older form into memory.
-pub(crate) fn open(path: &Path, form: Form) -> Result<Dataset, DatasetError> {
+pub(crate) fn open(path: &Path, form: OlderForm) -> Result<Dataset, DatasetError> {
     let old = Old { path };
     let assumed = OldMeta { format: 1, homenode: "unknown".into(), ..OldMeta::default() };
     let described = old.described(META, assumed, &["homenode", "command", "ended"], &["format"]);
@@ -96,8 +96,8 @@ pub(crate) fn open(path: &Path, form: Form) -> Result<Dataset, DatasetError> {
         return Err(old.wrong(format!("{META}: format {}, but this form had 1 alone", meta.format)));
     }
     let (mut meta, tables) = match form {
-        Form::LabV1 => lab_v1::read(&old, meta)?,
-        Form::LiveV1 => live_v1::read(&old, meta)?,
+        OlderForm::LabV1 => lab_v1::read(&old, meta)?,
+        OlderForm::LiveV1 => live_v1::read(&old, meta)?,
     };
     if let Some(said) = said {
         meta.incomplete.insert(0, said);
@@ -144,7 +144,7 @@ impl Old<'_> {
     {
         let text = foreign::read(&self.path.join(name), MAX_JSON).map_err(|e| e.to_string());
         let whole = text.as_ref().map_err(Clone::clone).and_then(|text| {
-            Weights::TYPED.check(text, MAX_HELD).map_err(|e| e.to_string())?;
+            MemoryWeights::TYPED.check(text, MAX_HELD).map_err(|e| e.to_string())?;
             serde_json::from_str(text).map_err(|e| format!("line {}: {e}", e.line()))
         });
         match whole {
@@ -160,12 +160,12 @@ impl Old<'_> {
     }
 
     /// The beginning of the new description.
-    fn meta(meta: OldMeta, kind: crate::Kind, basis: crate::Basis) -> Meta {
-        Meta {
+    fn meta(meta: OldMeta, kind: crate::RecordingKind, basis: crate::Basis) -> DatasetMeta {
+        DatasetMeta {
             homenode: meta.homenode,
             environment: meta.environment,
             ended: meta.ended,
-            ..Meta::new(kind, basis, meta.command)
+            ..DatasetMeta::new(kind, basis, meta.command)
         }
     }
 }
@@ -177,7 +177,7 @@ impl Old<'_> {
 /// There is no such recording, it is of today's form, or `to` exists or cannot be written.
 pub fn upgrade(from: &Path, to: &Path) -> Result<PathBuf, DatasetError> {
     let not = |why: &str| DatasetError::NotADataset { path: from.into(), why: why.into() };
-    let Some(form) = Form::at(from) else {
+    let Some(form) = OlderForm::at(from) else {
         fs::metadata(from).map_err(DatasetError::io("open", from))?;
         return Err(not(if from.join(crate::folder::META).exists() {
             "it is a data set of today's form already"
@@ -188,7 +188,7 @@ pub fn upgrade(from: &Path, to: &Path) -> Result<PathBuf, DatasetError> {
     let old = open(from, form)?;
     let mut folder = fs::DirBuilder::new();
     folder.mode(0o700).create(to).map_err(DatasetError::io("make the folder", to))?;
-    let mut writer = Writer::create(to, Meta { ended: None, ..old.meta().clone() })?;
+    let mut writer = DatasetWriter::create(to, DatasetMeta { ended: None, ..old.meta().clone() })?;
     copy_all(&old, &mut writer)?;
     match &old.meta().ended {
         Some(ended) => writer.finish(ended.clone()),
@@ -197,20 +197,20 @@ pub fn upgrade(from: &Path, to: &Path) -> Result<PathBuf, DatasetError> {
     }
 }
 
-fn copy<T: Table>(from: &Dataset, to: &mut Writer) -> Result<(), DatasetError> {
+fn copy<T: TableRow>(from: &Dataset, to: &mut DatasetWriter) -> Result<(), DatasetError> {
     from.chunks::<T>().try_for_each(|chunk| to.push_chunk::<T>(&chunk))
 }
 
 macro_rules! copy_all {
     ($($table:ident)*) => {
         /// Copies each table.
-        fn copy_all(from: &Dataset, to: &mut Writer) -> Result<(), DatasetError> {
+        fn copy_all(from: &Dataset, to: &mut DatasetWriter) -> Result<(), DatasetError> {
             $( copy::<tables::$table>(from, to)?; )*
             Ok(())
         }
 
         #[cfg(test)]
-        const COPIED: &[&str] = &[$( <tables::$table as Table>::NAME ),*];
+        const COPIED: &[&str] = &[$( <tables::$table as TableRow>::NAME ),*];
     };
 }
 copy_all! {

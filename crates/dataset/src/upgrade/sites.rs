@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use homenode_model::{Bytes, ObjectId};
 
-use super::lines::{self, NO_SENSE, Wrong};
+use super::lines::{self, NO_SENSE, SkippedLine};
 use crate::fields::Fields;
 use crate::foreign::clean;
 use crate::identity::{self, Slots};
@@ -19,7 +19,7 @@ const HEADING: &str = "object,process,address,bytes,kind,name";
 
 /// A line of `objects.csv`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ObjectsLine {
     pub process: u32,
     pub address: u64,
     pub bytes: u64,
@@ -27,7 +27,7 @@ pub struct Line {
     pub name: String,
 }
 
-impl Line {
+impl ObjectsLine {
     fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.splitn(6, ',').collect();
         let [_, process, address, bytes, kind, name] = fields[..] else { return None };
@@ -62,7 +62,7 @@ pub enum Name {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sites {
     /// Lines by number; none for one that made no sense, so that the numbers hold.
-    lines: Vec<Option<(Line, ObjectId)>>,
+    lines: Vec<Option<(ObjectsLine, ObjectId)>>,
     /// The objects.
     pub objects: Vec<Object>,
     /// Those that stand for the rest of a process's memory.
@@ -77,11 +77,15 @@ impl Sites {
     ///
     /// # Errors
     /// Its heading is another one.
-    pub fn read(text: &str, wrong: &mut Wrong, name: impl Fn(&Line) -> Name) -> Result<Self, String> {
+    pub fn read(
+        text: &str,
+        wrong: &mut SkippedLine,
+        name: impl Fn(&ObjectsLine) -> Name,
+    ) -> Result<Self, String> {
         let mut sites = Self::default();
         let mut places = Places::default();
         lines::each("objects.csv", text, HEADING, wrong, |text| {
-            let line = Line::parse(text);
+            let line = ObjectsLine::parse(text);
             let found = line.is_some();
             sites.lines.push(line.map(|line| {
                 let object = places.object(&line, name(&line), &mut sites.objects);
@@ -93,7 +97,7 @@ impl Sites {
     }
 
     /// The line of that number.
-    pub fn line(&self, number: usize) -> Option<(&Line, ObjectId)> {
+    pub fn line(&self, number: usize) -> Option<(&ObjectsLine, ObjectId)> {
         self.lines.get(number)?.as_ref().map(|(line, object)| (line, *object))
     }
 
@@ -118,7 +122,7 @@ struct Places {
 }
 
 impl Places {
-    fn object(&mut self, line: &Line, name: Name, objects: &mut Vec<Object>) -> ObjectId {
+    fn object(&mut self, line: &ObjectsLine, name: Name, objects: &mut Vec<Object>) -> ObjectId {
         let (id, shown, place) = match name {
             Name::Variable(name, library) => (identity::of_static(&name, library.as_deref()), name, None),
             Name::Place { site, caller, variable } => {
@@ -165,7 +169,7 @@ impl Places {
     }
 
     /// The slot of an allocation; whoever had its memory before is gone.
-    fn slot(&mut self, line: &Line, site: &str, caller: Option<&str>) -> u32 {
+    fn slot(&mut self, line: &ObjectsLine, site: &str, caller: Option<&str>) -> u32 {
         let key = (line.process, site.to_owned(), caller.map(str::to_owned));
         let live = self.live.entry(key.clone()).or_default();
         let gone = |live: &Live| {
@@ -190,7 +194,7 @@ fn file_and_line(place: &str) -> Option<(String, u32)> {
 
 /// The page of an address within an object that lies at `start`; none where the object has none
 /// there.
-pub fn page_of(line: &Line, address: u64) -> Option<u64> {
+pub fn page_of(line: &ObjectsLine, address: u64) -> Option<u64> {
     let page = (address / PAGE).checked_sub(line.address / PAGE)?;
     (address / PAGE * PAGE < line.end()).then_some(page)
 }
@@ -200,8 +204,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (Sites, Option<String>) {
-        let mut wrong = Wrong::default();
-        let place = |line: &Line| match line.kind {
+        let mut wrong = SkippedLine::default();
+        let place = |line: &ObjectsLine| match line.kind {
             ObjectKind::Static => Name::Variable(line.name.clone(), None),
             _ => Name::Place { site: line.name.clone(), caller: None, variable: None },
         };
@@ -232,7 +236,7 @@ mod tests {
 
     #[test]
     fn pages_are_those_of_the_object() {
-        let line = |address, bytes| Line {
+        let line = |address, bytes| ObjectsLine {
             process: 0,
             address,
             bytes,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use homenode_dataset::column::{Column, Kind, Values};
+use homenode_dataset::column::{ColumnData, ColumnKind, Values};
 use homenode_dataset::schema::ColumnInfo;
 
 use super::compact::Struct;
@@ -110,7 +110,7 @@ impl Words {
 
 /// A column while a row group is written.
 pub struct ColumnWriter {
-    kind: Kind,
+    kind: ColumnKind,
     /// Highest definition level: rows may lack a value, a list may be empty.
     most: u32,
     list: bool,
@@ -134,11 +134,11 @@ pub struct ColumnWriter {
 
 impl ColumnWriter {
     pub fn new(info: &ColumnInfo) -> Self {
-        let list = matches!(info.kind, Kind::Ints | Kind::Texts);
+        let list = matches!(info.kind, ColumnKind::Ints | ColumnKind::Texts);
         let waiting = match info.kind {
-            Kind::Int | Kind::Ints => Waiting::Numbers(Vec::new()),
-            Kind::Flag => Waiting::Flags(Vec::new()),
-            Kind::Word(_) | Kind::Text | Kind::Texts => Waiting::Texts(Words::default()),
+            ColumnKind::Int | ColumnKind::Ints => Waiting::Numbers(Vec::new()),
+            ColumnKind::Flag => Waiting::Flags(Vec::new()),
+            ColumnKind::Word(_) | ColumnKind::Text | ColumnKind::Texts => Waiting::Texts(Words::default()),
         };
         Self {
             kind: info.kind,
@@ -198,7 +198,7 @@ impl ColumnWriter {
     }
 
     /// Adds rows `from..to` of a column, which all fit into a page.
-    fn push(&mut self, column: &Column, from: usize, to: usize) {
+    fn push(&mut self, column: &ColumnData, from: usize, to: usize) {
         let present = column.present();
         if !self.list {
             let full = self.most;
@@ -211,7 +211,7 @@ impl ColumnWriter {
             }
             let rows = (from..to).filter(|r| full == 0 || present.is_none_or(|p| p[*r]));
             match (column.values(), self.kind) {
-                (Values::Ints(all), Kind::Flag) => rows.for_each(|r| self.flag(all[r])),
+                (Values::Ints(all), ColumnKind::Flag) => rows.for_each(|r| self.flag(all[r])),
                 (Values::Ints(all), _) if present.is_none() => self.numbers(&all[from..to]),
                 (Values::Ints(all), _) => rows.for_each(|r| self.number(all[r])),
                 (Values::Texts(all), _) => rows.for_each(|r| self.text(all.get(r))),
@@ -265,11 +265,11 @@ impl ColumnWriter {
     }
 
     /// Adds the rows of a column.
-    pub fn add(&mut self, column: &Column, packer: &mut Packer) -> io::Result<()> {
+    pub fn add(&mut self, column: &ColumnData, packer: &mut Packer) -> io::Result<()> {
         let rows = column.rows();
         // Lists and texts may be long: few rows at a time.
         let step = match self.kind {
-            Kind::Int | Kind::Flag | Kind::Word(_) => PAGE_VALUES,
+            ColumnKind::Int | ColumnKind::Flag | ColumnKind::Word(_) => PAGE_VALUES,
             _ => 64,
         };
         let mut from = 0;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use homenode_dataset::column::{Chunk, Kind};
+use homenode_dataset::column::{Chunk, ColumnKind};
 use homenode_dataset::schema::ColumnInfo;
 
 use super::column::{ChunkInfo, ColumnWriter, format};
@@ -22,7 +22,7 @@ struct Group {
 
 /// What a file became.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenFile {
     /// Its rows.
     pub rows: u64,
     /// Its bytes.
@@ -95,7 +95,7 @@ impl<W: Write> FileWriter<W> {
     ///
     /// # Errors
     /// What the system said.
-    pub fn finish(mut self, about: &[(String, String)]) -> io::Result<Written> {
+    pub fn finish(mut self, about: &[(String, String)]) -> io::Result<WrittenFile> {
         self.end_group()?;
         let mut footer = Vec::new();
         self.footer(&mut footer, about);
@@ -104,7 +104,7 @@ impl<W: Write> FileWriter<W> {
         footer.extend_from_slice(MAGIC);
         self.to.write_all(&footer)?;
         self.to.flush()?;
-        Ok(Written {
+        Ok(WrittenFile {
             rows: self.groups.iter().map(|g| g.rows).sum(),
             bytes: self.offset + footer.len() as u64,
             clipped: self.writers.iter().map(ColumnWriter::clipped).sum(),
@@ -174,12 +174,12 @@ struct Leaf {
 
 impl Leaf {
     fn of(column: &ColumnInfo) -> Self {
-        let list = matches!(column.kind, Kind::Ints | Kind::Texts);
+        let list = matches!(column.kind, ColumnKind::Ints | ColumnKind::Texts);
         let path = if list { vec![column.name, "list", "element"] } else { vec![column.name] };
         let (kind, text) = match column.kind {
-            Kind::Int | Kind::Ints => (format::INT64, false),
-            Kind::Flag => (format::BOOLEAN, false),
-            Kind::Word(_) | Kind::Text | Kind::Texts => (format::BYTE_ARRAY, true),
+            ColumnKind::Int | ColumnKind::Ints => (format::INT64, false),
+            ColumnKind::Flag => (format::BOOLEAN, false),
+            ColumnKind::Word(_) | ColumnKind::Text | ColumnKind::Texts => (format::BYTE_ARRAY, true),
         };
         Self { path, kind, text }
     }

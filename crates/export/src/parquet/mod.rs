@@ -18,4 +18,4 @@ mod encode;
 mod file;
 mod pack;
 
-pub use file::{FileWriter, Written};
+pub use file::{FileWriter, WrittenFile};

@@ -8,8 +8,8 @@ pub mod python;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use homenode_dataset::synthetic::Spec;
-use homenode_dataset::{Dataset, Memory, Meta, Writer};
+use homenode_dataset::synthetic::SyntheticSpec;
+use homenode_dataset::{Dataset, DatasetMeta, DatasetWriter, MemoryDataset};
 
 pub struct Temporary(pub PathBuf);
 
@@ -32,20 +32,20 @@ impl Drop for Temporary {
     }
 }
 
-pub fn spec(seed: u64) -> Spec {
-    Spec { iterations: 10, blocks: 120, nodes: 4, seed, rank: None }
+pub fn spec(seed: u64) -> SyntheticSpec {
+    SyntheticSpec { iterations: 10, blocks: 120, nodes: 4, seed, rank: None }
 }
 
 /// A data set in memory.
 pub fn in_memory(seed: u64) -> Dataset {
-    let mut memory = Memory::default();
+    let mut memory = MemoryDataset::default();
     let ended = spec(seed).fill(&mut memory, &mut |_, _| true).unwrap();
-    Dataset::of_memory(Meta { ended: Some(ended), ..spec(seed).meta() }, memory)
+    Dataset::of_memory(DatasetMeta { ended: Some(ended), ..spec(seed).meta() }, memory)
 }
 
 /// A data set on disk.
 pub fn on_disk(path: &Path, seed: u64) -> Dataset {
-    let mut writer = Writer::create(path, spec(seed).meta()).unwrap();
+    let mut writer = DatasetWriter::create(path, spec(seed).meta()).unwrap();
     let ended = spec(seed).fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     Dataset::open(path).unwrap()

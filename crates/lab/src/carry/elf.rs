@@ -8,7 +8,7 @@ use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_X86_64, FileHeader64};
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 use object::{LittleEndian, ReadCache, elf};
 
-use crate::error::{self, Error, Failure, Result};
+use crate::error::{self, Error, FailureKind, Result};
 
 /// The interesting part of an ELF file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,7 +60,7 @@ fn machine(path: &Path) -> Option<(u8, u16)> {
 /// The file is not an x86-64 program or library.
 pub fn read(path: &Path) -> Result<Elf> {
     let cannot =
-        || Error::failed(format!("cannot run {} in the lab", path.display())).kind(Failure::CannotRun);
+        || Error::failed(format!("cannot run {} in the lab", path.display())).kind(FailureKind::CannotRun);
     if !is(path) {
         return Err(cannot()
             .tried("read its first bytes: neither a program (ELF) nor a script (#!)")
@@ -152,7 +152,7 @@ mod tests {
         arm[18..20].copy_from_slice(&elf::EM_AARCH64.to_le_bytes());
         std::fs::write(&path, &arm).unwrap();
         let e = read(&path).unwrap_err();
-        assert_eq!(e.kind, Failure::CannotRun);
+        assert_eq!(e.kind, FailureKind::CannotRun);
         assert!(e.to_string().contains("it is for arm64 (64 bits)"), "{e}");
         for n in [0, 4, 19, 63, 100, 3000] {
             std::fs::write(&path, &whole[..n]).unwrap();

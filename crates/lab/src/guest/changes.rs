@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::wire::{Entry, EntryKind, Time, write_end, write_entry};
+use crate::wire::{EntryKind, ReturnedFile, Time, write_end, write_entry};
 
 /// Values that change whenever a file does: inode, size, permissions, both times with nanoseconds.
 type Mark = (u64, u64, u32, (i64, i64), (i64, i64));
@@ -58,7 +58,7 @@ pub fn send(folder: &Path, before: &Snapshot, port: &mut File) -> io::Result<()>
     }
     for path in before.0.keys().filter(|p| !after.0.contains_key(*p)) {
         let (path, kind, modified) = (path.clone(), EntryKind::Gone, Time::default());
-        write_entry(&mut to, Entry { path, kind, mode: 0, modified })?;
+        write_entry(&mut to, ReturnedFile { path, kind, mode: 0, modified })?;
     }
     write_end(&mut to)?;
     to.flush()
@@ -68,7 +68,7 @@ fn one(folder: &Path, path: &Path, to: &mut impl Write) -> io::Result<()> {
     let full = folder.join(path);
     let Ok(about) = full.symlink_metadata() else { return Ok(()) };
     let modified = Time { seconds: about.mtime(), nanoseconds: about.mtime_nsec() as u32 };
-    let entry = |kind| Entry { path: path.to_owned(), kind, mode: about.mode() & 0o7777, modified };
+    let entry = |kind| ReturnedFile { path: path.to_owned(), kind, mode: about.mode() & 0o7777, modified };
     if about.is_dir() {
         return write_entry(to, entry(EntryKind::Folder));
     }

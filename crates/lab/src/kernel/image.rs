@@ -13,7 +13,7 @@ use crate::error::{self, Error, Result};
 
 /// Facts in a kernel image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct ImageFacts {
     /// The version, as `uname -r` will print it; a plain `vmlinux` has none.
     pub version: Option<String>,
     /// The place of the compressed kernel in the file.
@@ -46,7 +46,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// The image cannot be read, or it is no x86-64 kernel.
-pub fn look(path: &Path) -> Result<Facts> {
+pub fn look(path: &Path) -> Result<ImageFacts> {
     let bytes = read(path)?;
     parse(&bytes).ok_or_else(|| {
         Error::usage(format!("{} is not a Linux kernel for x86-64", path.display()))
@@ -54,9 +54,9 @@ pub fn look(path: &Path) -> Result<Facts> {
     })
 }
 
-fn parse(bytes: &[u8]) -> Option<Facts> {
+fn parse(bytes: &[u8]) -> Option<ImageFacts> {
     if bytes.starts_with(b"\x7fELF\x02\x01") && u16_at(bytes, 18) == Some(62) {
-        return Some(Facts { version: None, payload: None });
+        return Some(ImageFacts { version: None, payload: None });
     }
     // Protocol 2.08, from 2007, is the first with the place of the compressed kernel.
     if bytes.get(0x202..0x206)? != b"HdrS" || u16_at(bytes, 0x206)? < 0x208 {
@@ -73,7 +73,7 @@ fn parse(bytes: &[u8]) -> Option<Facts> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+~".contains(c);
     let version = (!version.is_empty() && version.chars().all(plain)).then(|| version.to_owned());
     bytes.get(start..start.checked_add(length)?)?;
-    Some(Facts { version, payload: Some((start, length)) })
+    Some(ImageFacts { version, payload: Some((start, length)) })
 }
 
 /// The fastest file to boot: the kernel unpacked from `image`, kept in `cache`; or `image` itself,
@@ -81,7 +81,7 @@ fn parse(bytes: &[u8]) -> Option<Facts> {
 ///
 /// # Errors
 /// The image or the cache cannot be read or written.
-pub fn unpacked(image: &Path, facts: &Facts, cache: &Path) -> Result<PathBuf> {
+pub fn unpacked(image: &Path, facts: &ImageFacts, cache: &Path) -> Result<PathBuf> {
     let Some((start, length)) = facts.payload else { return Ok(image.to_owned()) };
     let about = fs::metadata(image).map_err(|e| error::of_file("read", image, &e))?;
     let changed = about.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_header_says_version_and_payload() {
         let facts = parse(&bz_image(b"payload")).unwrap();
-        assert_eq!(facts, Facts { version: Some("6.1.0-x".into()), payload: Some((1024, 7)) });
+        assert_eq!(facts, ImageFacts { version: Some("6.1.0-x".into()), payload: Some((1024, 7)) });
     }
 
     #[test]

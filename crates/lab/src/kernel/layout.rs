@@ -7,18 +7,18 @@
 use std::fs;
 use std::path::Path;
 
-use homenode_wire::monitor::Layout;
+use homenode_wire::monitor::KernelLayout;
 use object::{Object, ObjectSection, ObjectSegment};
 
 /// The layout of an uncompressed kernel; `None` if the image does not have it.
-pub fn of(image: &Path) -> Option<Layout> {
+pub fn of(image: &Path) -> Option<KernelLayout> {
     let bytes = fs::read(image).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
     let section = |name: &str| file.section_by_name(name)?.data().ok();
     let symbols = Symbols::read(&file)?;
     let types = Types::new(section(".BTF")?)?;
     let (task, place) = (types.structure("task_struct")?, |name| symbols.find(name));
-    Some(Layout {
+    Some(KernelLayout {
         areas: physical(&file, place("__per_cpu_offset")?)?,
         // A variable of its own, except in Linux 6.2 to 6.14.
         current: match (place("current_task"), place("const_current_task"), place("pcpu_hot")) {

@@ -12,7 +12,7 @@ use crate::error::{self, Error, Result};
 
 /// A module to load into the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Module {
+pub struct KernelModule {
     /// With underscores, without `.ko`.
     pub name: String,
     /// Its contents, uncompressed.
@@ -27,7 +27,7 @@ const PACKED: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")
 ///
 /// # Errors
 /// A module is neither built in nor present, or cannot be read.
-pub fn load(folder: &Path, wanted: &[&str]) -> Result<Vec<Module>> {
+pub fn load(folder: &Path, wanted: &[&str]) -> Result<Vec<KernelModule>> {
     let mut shelf = Shelf {
         built_in: built_in(folder),
         files: BTreeMap::new(),
@@ -45,7 +45,7 @@ struct Shelf {
     folder: PathBuf,
     built_in: Vec<String>,
     files: BTreeMap<String, PathBuf>,
-    loaded: Vec<Module>,
+    loaded: Vec<KernelModule>,
 }
 
 impl Shelf {
@@ -64,7 +64,7 @@ impl Shelf {
         for other in dependencies(&bytes) {
             self.load(&other, depth + 1)?;
         }
-        self.loaded.push(Module { name: name.to_owned(), bytes });
+        self.loaded.push(KernelModule { name: name.to_owned(), bytes });
         Ok(())
     }
 }
@@ -143,7 +143,7 @@ mod tests {
         fs::create_dir(folder.path().join("kernel")).unwrap();
         fs::write(folder.path().join("kernel/virtio-blk.ko"), "x").unwrap();
         let loaded = load(folder.path(), &["virtio_pci", "virtio_blk"]).unwrap();
-        assert_eq!(loaded, [Module { name: "virtio_blk".into(), bytes: b"x".to_vec() }]);
+        assert_eq!(loaded, [KernelModule { name: "virtio_blk".into(), bytes: b"x".to_vec() }]);
         let e = load(folder.path(), &["virtio_console"]).unwrap_err().to_string();
         assert!(e.contains("no driver 'virtio_console'") && e.contains("--modules"), "{e}");
     }

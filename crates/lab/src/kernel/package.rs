@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::apt::{Apt, help, tool};
-use super::{Kernel, MEMORY_DISK, NEEDED, RECENT, Wanted, image, modules, natural};
+use super::{GuestKernel, MEMORY_DISK, NEEDED, RECENT, WantedKernel, image, modules, natural};
 use crate::error::{self, Error, Result};
 use homenode_scratch::Scratch;
 
@@ -24,16 +24,16 @@ const SUMS: &str = "SHA256SUMS";
 const CONTENTS: &str = "contents-2";
 
 /// The cache's folder for this kind of kernel; the recent kernel is kept apart.
-fn folder(cache: &Path, wanted: &Wanted) -> PathBuf {
-    cache.join(if *wanted == Wanted::Recent { "linux-recent" } else { "linux" })
+fn folder(cache: &Path, wanted: &WantedKernel) -> PathBuf {
+    cache.join(if *wanted == WantedKernel::Recent { "linux-recent" } else { "linux" })
 }
 
 /// The newest acceptable kernel in the cache, with verified checksums.
 ///
 /// # Errors
 /// There is one, and it has changed.
-pub fn cached(cache: &Path, wanted: &Wanted) -> Result<Option<Kernel>> {
-    for kept in [Wanted::Distribution, wanted.clone()].map(|kind| folder(cache, &kind)) {
+pub fn cached(cache: &Path, wanted: &WantedKernel) -> Result<Option<GuestKernel>> {
+    for kept in [WantedKernel::Distribution, wanted.clone()].map(|kind| folder(cache, &kind)) {
         let Ok(entries) = fs::read_dir(&kept) else { continue };
         let mut all: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
         let version = |p: &Path| p.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -51,7 +51,7 @@ fn whole(sums: &Path) -> bool {
     fs::read_to_string(sums).is_ok_and(|text| text.lines().any(|l| l.ends_with(CONTENTS)))
 }
 
-fn open(folder: &Path, cache: &Path) -> Result<Kernel> {
+fn open(folder: &Path, cache: &Path) -> Result<GuestKernel> {
     let check = Command::new("sha256sum").args(["--quiet", "-c", SUMS]).current_dir(folder).output();
     let damaged = |why: String| {
         Error::failed(format!("the kernel in {} is not the one that was fetched", folder.display()))
@@ -69,7 +69,7 @@ fn open(folder: &Path, cache: &Path) -> Result<Kernel> {
     let modules = modules::load(&shelf, &NEEDED)?;
     let ready = image::unpacked(&path, &facts, cache)?;
     let version = facts.version.unwrap_or_default();
-    Ok(Kernel { image: ready, version, modules, folder: shelf, origin: path })
+    Ok(GuestKernel { image: ready, version, modules, folder: shelf, origin: path })
 }
 
 /// Fetches the package and unpacks it. One process at a time does so; the others wait and use the
@@ -77,7 +77,7 @@ fn open(folder: &Path, cache: &Path) -> Result<Kernel> {
 ///
 /// # Errors
 /// The system is not Debian's, or there is no network or no space.
-pub fn fetch(cache: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
+pub fn fetch(cache: &Path, wanted: &WantedKernel, say: &mut dyn FnMut(&str)) -> Result<GuestKernel> {
     let folder = folder(cache, wanted);
     fs::create_dir_all(&folder)
         .map_err(|e| error::of_file("create", &folder, &e).hint(error::ANOTHER_CACHE))?;
@@ -102,11 +102,11 @@ pub fn fetch(cache: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result
 }
 
 /// The packages of an acceptable kernel, and the apt that has them.
-fn find(work: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt, Vec<String>)> {
+fn find(work: &Path, wanted: &WantedKernel, say: &mut dyn FnMut(&str)) -> Result<(Apt, Vec<String>)> {
     let system = Apt::system(work);
     match packages(&system, wanted) {
         Ok(found) => Ok((system, found)),
-        Err(e) if *wanted == Wanted::Distribution => Err(e),
+        Err(e) if *wanted == WantedKernel::Distribution => Err(e),
         Err(before) => {
             let next = Apt::next(work, say).and_then(|apt| Ok((packages(&apt, wanted)?, apt)));
             next.map(|(found, apt)| (apt, found)).map_err(|mut e| {
@@ -118,9 +118,9 @@ fn find(work: &Path, wanted: &Wanted, say: &mut dyn FnMut(&str)) -> Result<(Apt,
 }
 
 /// The packages with the kernel and, if they are separate, its modules.
-fn packages(apt: &Apt, wanted: &Wanted) -> Result<Vec<String>> {
+fn packages(apt: &Apt, wanted: &WantedKernel) -> Result<Vec<String>> {
     let mut last = Error::failed(match wanted {
-        Wanted::Recent => {
+        WantedKernel::Recent => {
             format!("there is no kernel of Linux {}.{} or later for the lab", RECENT[0], RECENT[1])
         }
         _ => "there is no kernel for the lab".into(),
@@ -224,10 +224,10 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("vmlinuz"), "changed").unwrap();
         fs::write(folder.join(SUMS), format!("{0}  vmlinuz\n{0}  {CONTENTS}\n", "0".repeat(64))).unwrap();
-        let e = cached(cache.path(), &Wanted::Distribution).unwrap_err().to_string();
+        let e = cached(cache.path(), &WantedKernel::Distribution).unwrap_err().to_string();
         assert!(e.contains("vmlinuz: FAILED") && e.contains("remove that folder"), "{e}");
         // Another one is wanted, and there is none.
-        assert!(cached(cache.path(), &Wanted::Recent).is_ok_and(|k| k.is_none()));
+        assert!(cached(cache.path(), &WantedKernel::Recent).is_ok_and(|k| k.is_none()));
     }
 
     #[test]
@@ -235,12 +235,12 @@ mod tests {
         let cache = Scratch::new("lab").unwrap();
         let found = |wanted| cached(cache.path(), &wanted).err().map(|e| e.message);
         for (kind, version) in [("linux-recent", "6.12.1"), ("linux", "6.1.3"), ("linux", "6.9.2")] {
-            assert!(found(Wanted::Distribution).is_none_or(|e| !e.contains("recent")));
+            assert!(found(WantedKernel::Distribution).is_none_or(|e| !e.contains("recent")));
             let folder = cache.path().join(kind).join(version);
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join(SUMS), format!("{}  {CONTENTS}\n", "0".repeat(64))).unwrap();
             // Damaged, so that it is named.
-            let e = found(Wanted::Recent).unwrap();
+            let e = found(WantedKernel::Recent).unwrap();
             assert!(
                 e.contains(if version == "6.9.2" { "linux/6.9.2" } else { "linux-recent/6.12.1" }),
                 "{e}"

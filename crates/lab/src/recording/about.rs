@@ -5,8 +5,8 @@ use homenode_model::{Topology, Way};
 use homenode_wire::monitor::Misses;
 use serde::Serialize;
 
-use super::Run;
-use crate::monitor::{Found, Share, Whose};
+use super::LabRun;
+use crate::monitor::{AccessOwner, CpuShare, MonitorReport};
 
 /// The file beside the tables.
 pub const FILE: &str = "lab.json";
@@ -27,15 +27,15 @@ pub struct About {
     /// Calls of `hn_iteration`.
     pub iterations_told: u64,
     /// Modelled caches, innermost first.
-    pub caches: Vec<Cache>,
+    pub caches: Vec<ModelledCache>,
     /// Virtual CPUs.
-    pub cpus: Vec<Cpu>,
+    pub cpus: Vec<CpuReport>,
     /// Processes, in the order of first appearance.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessReport>,
     /// Accesses that did not fit the model.
     pub lost: u64,
     /// Intervals, by number.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<IntervalReport>,
     /// Modelled latencies, by accessing node and home.
     pub latency_ns: Vec<Vec<u64>>,
     /// What is modelled.
@@ -46,7 +46,7 @@ pub struct About {
 
 /// A modelled cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Cache {
+pub struct ModelledCache {
     /// Level.
     pub level: u8,
     /// Size.
@@ -59,7 +59,7 @@ pub struct Cache {
 
 /// What a virtual CPU did. Accesses are main-memory accesses, unless the name says all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Cpu {
+pub struct CpuReport {
     /// Its node.
     pub node: u16,
     /// All accesses of the program.
@@ -97,7 +97,7 @@ pub struct Cpu {
 
 /// A process of the guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Process {
+pub struct ProcessReport {
     /// Its number.
     pub process: u32,
     /// Its name.
@@ -114,7 +114,7 @@ pub struct Process {
 
 /// The modelled part of an interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Interval {
+pub struct IntervalReport {
     /// The slowest CPU's time, each CPU alone.
     pub slowest_alone_ps: u64,
     /// How long the busiest part of the machine is busy.
@@ -131,7 +131,7 @@ pub struct Interval {
 
 impl About {
     /// Of a run on this kernel.
-    pub fn of(run: &Run<'_>, linux: &str) -> Self {
+    pub fn of(run: &LabRun<'_>, linux: &str) -> Self {
         let (found, machine) = (run.found, run.modelled);
         Self {
             schema: SCHEMA,
@@ -155,19 +155,23 @@ impl About {
     }
 }
 
-fn caches(machine: &Topology) -> Vec<Cache> {
-    let one =
-        |c: &homenode_model::Cache| Cache { level: c.level, bytes: c.size.0, line: c.line.0, ways: c.ways };
+fn caches(machine: &Topology) -> Vec<ModelledCache> {
+    let one = |c: &homenode_model::Cache| ModelledCache {
+        level: c.level,
+        bytes: c.size.0,
+        line: c.line.0,
+        ways: c.ways,
+    };
     machine.caches.iter().map(one).collect()
 }
 
-fn cpus(found: &Found, machine: &Topology) -> Vec<Cpu> {
+fn cpus(found: &MonitorReport, machine: &Topology) -> Vec<CpuReport> {
     let all = found.cpus.iter().zip(&machine.cpus);
     let one = |(c, node): (&crate::monitor::Cpu, &homenode_model::NodeId)| {
         let [program, others, kernel] =
-            [Whose::Program, Whose::Others, Whose::Kernel].map(|w| found.of(c, w));
+            [AccessOwner::Program, AccessOwner::Others, AccessOwner::Kernel].map(|w| found.of(c, w));
         let Misses { cold, capacity, coherence, upgrade } = c.misses;
-        Cpu {
+        CpuReport {
             node: node.0,
             accesses_program: program.accesses,
             accesses_others: others.accesses,
@@ -189,14 +193,14 @@ fn cpus(found: &Found, machine: &Topology) -> Vec<Cpu> {
     all.map(one).collect()
 }
 
-fn processes(found: &Found) -> Vec<Process> {
+fn processes(found: &MonitorReport) -> Vec<ProcessReport> {
     let one = |(number, process): (&u16, &crate::monitor::Process)| {
         let of = |c: &crate::monitor::Cpu| c.shares.get(number).copied().unwrap_or_default();
-        let sum = |f: fn(Share) -> u64| found.cpus.iter().map(|c| f(of(c))).sum::<u64>();
-        Process {
+        let sum = |f: fn(CpuShare) -> u64| found.cpus.iter().map(|c| f(of(c))).sum::<u64>();
+        ProcessReport {
             process: process.id,
             name: process.name.clone(),
-            of_the_program: found.whose(*number) == Whose::Program,
+            of_the_program: found.whose(*number) == AccessOwner::Program,
             accesses: sum(|s| s.accesses),
             local: sum(|s| s.local),
             remote: sum(|s| s.remote),
@@ -205,14 +209,14 @@ fn processes(found: &Found) -> Vec<Process> {
     found.processes.iter().map(one).collect()
 }
 
-fn interval(interval: &crate::monitor::Interval) -> Interval {
+fn interval(interval: &crate::monitor::ModelledInterval) -> IntervalReport {
     let (busiest, from, to) = match interval.busiest {
         Way::Controller(n) => ("controller", Some(n.0), Some(n.0)),
         Way::Outgoing(n) => ("port", Some(n.0), None),
         Way::Incoming(n) => ("port", None, Some(n.0)),
         Way::Link(a, b) => ("link", Some(a.0), Some(b.0)),
     };
-    Interval {
+    IntervalReport {
         slowest_alone_ps: interval.alone.0,
         busy_ps: interval.busy.0,
         modelled_ps: interval.alone.max(interval.busy).0,

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use homenode_dataset::basis::{Basis, Tally};
-use homenode_dataset::homes::{Homes, Seen};
+use homenode_dataset::basis::{Basis, SeenCount};
+use homenode_dataset::homes::{Homes, PageInterval};
 use homenode_dataset::tables::{
-    Access, Cause, Interval, IntervalNo, Iteration, IterationSource, Link, Migration, Node, Object,
+    Access, Interval, IntervalNo, Iteration, IterationSource, Link, Migration, MigrationCause, Node, Object,
     ObjectKind, RegionNo, RegionTime, ThreadStay,
 };
-use homenode_dataset::{DatasetError, Sink, identity, times};
+use homenode_dataset::{DatasetError, RowSink, identity, times};
 use homenode_model::{AccessKind, MbPerS, NodeId, Ns, ObjectId, ThreadId};
 
-use super::Run;
-use super::firsts::{self, Store, Touch};
+use super::LabRun;
+use super::firsts::{self, PageStore, PageTouch};
 use super::owner::{self, PAGE, Presence};
-use super::told::Piece;
-use crate::monitor::{Page, Whose};
-use homenode_wire::monitor::First;
+use super::told::ObjectStay;
+use crate::monitor::{AccessOwner, PageAccesses};
+use homenode_wire::monitor::FirstStore;
 
 /// Most rows of accesses that are written.
 pub const MOST_ROWS: usize = 4 << 20;
@@ -25,7 +25,7 @@ const LARGEST_BLOCK: u64 = 512;
 
 /// Sentences for readers of the tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct ReaderNotes {
     /// What the numbers mean.
     pub notes: Vec<String>,
     /// What was coarsened.
@@ -44,7 +44,7 @@ struct Timeline {
 }
 
 impl Timeline {
-    fn of(run: &Run<'_>) -> Self {
+    fn of(run: &LabRun<'_>) -> Self {
         let begins: Vec<Ns> = run.told.iterations.iter().map(|(_, time)| *time).collect();
         let count = run.found.intervals.len().max(1);
         if count == begins.len() + 1 {
@@ -73,7 +73,7 @@ impl Timeline {
     }
 
     /// Whether a piece lives in an interval.
-    fn presence(&self, piece: &Piece, interval: IntervalNo) -> Presence {
+    fn presence(&self, piece: &ObjectStay, interval: IntervalNo) -> Presence {
         if !self.told {
             // Nobody knows when, so any piece may.
             return if piece.from.is_some() { Presence::Part } else { Presence::Whole };
@@ -130,14 +130,14 @@ fn coarsened(rows: &mut Vec<Row>, most: usize) -> u64 {
     block
 }
 
-impl Run<'_> {
+impl LabRun<'_> {
     /// Writes all tables.
     ///
     /// # Errors
     /// `to` takes no more.
-    pub fn fill(&self, to: &mut impl Sink) -> Result<Said, DatasetError> {
+    pub fn fill(&self, to: &mut impl RowSink) -> Result<ReaderNotes, DatasetError> {
         let timeline = Timeline::of(self);
-        let mut said = Said::default();
+        let mut said = ReaderNotes::default();
         self.machine(to)?;
         self.threads(to)?;
         self.intervals(&timeline, to)?;
@@ -158,7 +158,7 @@ impl Run<'_> {
         Ok(said)
     }
 
-    fn machine(&self, to: &mut impl Sink) -> Result<(), DatasetError> {
+    fn machine(&self, to: &mut impl RowSink) -> Result<(), DatasetError> {
         for node in self.modelled.node_ids() {
             let own = self.machine.nodes.get(node.index());
             to.push(&Node { node, memory_bytes: own.map(|n| n.memory), cpus: own.map_or(0, |n| n.cpus) })?;
@@ -180,7 +180,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn threads(&self, to: &mut impl Sink) -> Result<(), DatasetError> {
+    fn threads(&self, to: &mut impl RowSink) -> Result<(), DatasetError> {
         self.told.stays.iter().try_for_each(|stay| {
             to.push(&ThreadStay {
                 thread: ThreadId(stay.thread),
@@ -196,7 +196,7 @@ impl Run<'_> {
 
     /// Writes intervals, and the rounds that the program marked. Rounds between the first and the
     /// last call of `hn_iteration` count.
-    fn intervals(&self, timeline: &Timeline, to: &mut impl Sink) -> Result<(), DatasetError> {
+    fn intervals(&self, timeline: &Timeline, to: &mut impl RowSink) -> Result<(), DatasetError> {
         let told = self.told.iterations.len();
         let bounded = told > 1;
         let mut calls: BTreeMap<u32, Vec<Ns>> = BTreeMap::new();
@@ -234,7 +234,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn region_times(&self, timeline: &Timeline, to: &mut impl Sink) -> Result<(), DatasetError> {
+    fn region_times(&self, timeline: &Timeline, to: &mut impl RowSink) -> Result<(), DatasetError> {
         let mut all: BTreeMap<(IntervalNo, RegionNo), (u64, u64)> = BTreeMap::new();
         for (region, begin, end) in &self.told.runs {
             if let Some(interval) = timeline.at(*end) {
@@ -250,11 +250,11 @@ impl Run<'_> {
 
     /// The accesses by page, and the pages' homes. Memory without an object becomes part of an
     /// object of its process.
-    fn used(&self, timeline: &Timeline, objects: &mut Vec<Object>) -> (Vec<Row>, Vec<Seen>) {
+    fn used(&self, timeline: &Timeline, objects: &mut Vec<Object>) -> (Vec<Row>, Vec<PageInterval>) {
         let found = self.found;
-        let process = |page: &Page| found.processes.get(&page.process).map_or(0, |p| p.id);
-        let mut own: Vec<&Page> =
-            found.pages.iter().filter(|p| found.whose(p.process) == Whose::Program).collect();
+        let process = |page: &PageAccesses| found.processes.get(&page.process).map_or(0, |p| p.id);
+        let mut own: Vec<&PageAccesses> =
+            found.pages.iter().filter(|p| found.whose(p.process) == AccessOwner::Program).collect();
         own.sort_by_key(|p| p.interval);
         let mut others: BTreeMap<u32, ObjectId> = BTreeMap::new();
         let (mut rows, mut seen) = (Vec::new(), Vec::new());
@@ -285,7 +285,7 @@ impl Run<'_> {
                         rows.extend((count > 0).then_some(row));
                     }
                 }
-                seen.push(Seen {
+                seen.push(PageInterval {
                     object,
                     page: number,
                     interval,
@@ -301,11 +301,11 @@ impl Run<'_> {
     }
 
     /// First stores to pages that have one object alone, by object and page.
-    fn stores(&self, timeline: &Timeline) -> BTreeMap<(u32, u64), Store> {
+    fn stores(&self, timeline: &Timeline) -> BTreeMap<(u32, u64), PageStore> {
         let found = self.found;
-        let process = |first: &First| found.processes.get(&first.process).map_or(0, |p| p.id);
-        let mut own: Vec<&First> =
-            found.firsts.iter().filter(|f| found.whose(f.process) == Whose::Program).collect();
+        let process = |first: &FirstStore| found.processes.get(&first.process).map_or(0, |p| p.id);
+        let mut own: Vec<&FirstStore> =
+            found.firsts.iter().filter(|f| found.whose(f.process) == AccessOwner::Program).collect();
         own.sort_by_key(|f| f.interval);
         let mut stores = BTreeMap::new();
         for firsts in own.chunk_by(|a, b| a.interval == b.interval) {
@@ -321,11 +321,13 @@ impl Run<'_> {
                 let node = self.modelled.cpus.get(first.cpu as usize);
                 let (Some(owner), Some(node)) = (owner, node) else { continue };
                 let piece = &self.told.pieces[owner.piece];
-                stores.entry((piece.object.0, first.page - piece.address / PAGE)).or_insert_with(|| Store {
-                    interval,
-                    cpu: first.cpu,
-                    node: node.0,
-                    place: self.told.stores.get(&(process, first.code)).cloned().unwrap_or_default(),
+                stores.entry((piece.object.0, first.page - piece.address / PAGE)).or_insert_with(|| {
+                    PageStore {
+                        interval,
+                        cpu: first.cpu,
+                        node: node.0,
+                        place: self.told.stores.get(&(process, first.code)).cloned().unwrap_or_default(),
+                    }
                 });
             }
         }
@@ -335,10 +337,10 @@ impl Run<'_> {
     fn first_touches(
         &self,
         timeline: &Timeline,
-        seen: &[Seen],
+        seen: &[PageInterval],
         rows: &[Row],
         objects: &[Object],
-        to: &mut impl Sink,
+        to: &mut impl RowSink,
     ) -> Result<(), DatasetError> {
         // A page is met at one home and then at another one. Rows tell who came.
         let visits: BTreeMap<(u32, u64, u32, u16), u64> = seen
@@ -348,12 +350,12 @@ impl Run<'_> {
         let touch = |r: &Row| {
             let visit = visits.get(&(r.object, r.page, r.interval, r.home)).copied().unwrap_or_default();
             let Row { object, page, interval, home, node, .. } = *r;
-            Touch { object, page, interval, visit: visit as u32, home, node }
+            PageTouch { object, page, interval, visit: visit as u32, home, node }
         };
         let stays = self.told.stays.iter().filter_map(|s| {
             let node = self.modelled.cpus.get(s.cpu as usize)?.0;
             let (process, thread, cpu) = (s.process, s.thread, s.cpu);
-            Some(firsts::Stay { process, thread, cpu, node, from: s.from, until: s.until })
+            Some(firsts::ThreadStay { process, thread, cpu, node, from: s.from, until: s.until })
         });
         let process = |object: u32| {
             let own = objects.get(object as usize).filter(|o| o.kind != ObjectKind::Other)?;
@@ -372,26 +374,26 @@ impl Run<'_> {
     }
 
     /// Who moves pages, as far as it can be known from outside.
-    fn mover(&self) -> (Cause, Option<String>) {
+    fn mover(&self) -> (MigrationCause, Option<String>) {
         let inside = |p: &crate::monitor::Process| p.name == "homenode";
         let homenode = self
             .found
             .processes
             .iter()
-            .any(|(number, p)| inside(p) && self.found.whose(*number) == Whose::Program);
+            .any(|(number, p)| inside(p) && self.found.whose(*number) == AccessOwner::Program);
         match (homenode, self.balancing) {
-            (true, _) => (Cause::Policy, None),
-            (false, Some(false)) => (Cause::Program, None),
-            (false, _) => (Cause::Kernel, Some("NUMA balancing".into())),
+            (true, _) => (MigrationCause::Policy, None),
+            (false, Some(false)) => (MigrationCause::Program, None),
+            (false, _) => (MigrationCause::Kernel, Some("NUMA balancing".into())),
         }
     }
 
     fn homes(
         &self,
         timeline: &Timeline,
-        seen: Vec<Seen>,
+        seen: Vec<PageInterval>,
         objects: &[Object],
-        to: &mut impl Sink,
+        to: &mut impl RowSink,
     ) -> Result<(), DatasetError> {
         let last = |memory: u64| {
             let piece = usize::try_from(memory).ok().and_then(|m| self.told.pieces.get(m));
@@ -421,7 +423,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn say(&self, timeline: &Timeline, said: &mut Said) {
+    fn say(&self, timeline: &Timeline, said: &mut ReaderNotes) {
         let mut note = |text: &str| said.notes.push(text.into());
         note(
             "accesses are those that reached memory, by the modelled caches; the guest's clock is an emulator's",
@@ -435,10 +437,10 @@ impl Run<'_> {
             "a move has the time at which the interval began in which it was first seen; a page that nobody uses any more stays where it was",
         );
         note(match self.mover().0 {
-            Cause::Kernel => {
+            MigrationCause::Kernel => {
                 "the monitor sees that pages move, not who moves them: it is taken to be the kernel"
             }
-            Cause::Program => {
+            MigrationCause::Program => {
                 "the monitor sees that pages move, not who moves them: it is taken to be the program, for NUMA balancing was off"
             }
             _ => {
@@ -482,51 +484,51 @@ fn access(row: &Row, block: u64, objects: &[Object]) -> Access {
         node: NodeId(row.node),
         home: NodeId(row.home),
         kind: Some(if row.store { AccessKind::Write } else { AccessKind::Read }),
-        tally: Tally::new(row.count, Basis::Emulated),
+        tally: SeenCount::new(row.count, Basis::Emulated),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Machine;
-    use crate::monitor::{self, Cpu, Found, Process, Share};
-    use crate::recording::told::{Stay, Told};
-    use homenode_dataset::tables::{FirstTouch, MoveOutcome, Residency};
-    use homenode_dataset::{Dataset, Ended, Kind, Memory, Meta};
+    use crate::machine::VirtualMachine;
+    use crate::monitor::{self, Cpu, CpuShare, MonitorReport, Process};
+    use crate::recording::told::{CpuStay, ProcessReports};
+    use homenode_dataset::tables::{FirstTouch, MigrationOutcome, Residency};
+    use homenode_dataset::{Dataset, DatasetMeta, Ended, MemoryDataset, RecordingKind};
     use homenode_log::recording::SourcePlace;
     use homenode_model::{Bytes, Ps, Topology, Way};
-    use homenode_wire::monitor::Counts;
+    use homenode_wire::monitor::AccessCounts;
 
-    fn machine() -> (Machine, Topology) {
+    fn machine() -> (VirtualMachine, Topology) {
         let like = homenode_machine::preset("epyc-nps4").unwrap().topology;
-        let machine = Machine::even(2, 1, Bytes::gib(1), 21).unwrap();
+        let machine = VirtualMachine::even(2, 1, Bytes::gib(1), 21).unwrap();
         let modelled = monitor::modelled(&machine, &like, false);
         (machine, modelled)
     }
 
-    fn interval(modelled: u64) -> monitor::Interval {
-        monitor::Interval { alone: Ps(modelled), busiest: Way::Controller(NodeId(0)), busy: Ps(0) }
+    fn interval(modelled: u64) -> monitor::ModelledInterval {
+        monitor::ModelledInterval { alone: Ps(modelled), busiest: Way::Controller(NodeId(0)), busy: Ps(0) }
     }
 
-    fn page(interval: u32, page: u64, home: u16, visit: u32, counts: [[u64; 2]; 2]) -> Page {
-        let counts = counts.map(|[loads, stores]| Counts { loads, stores }).to_vec();
+    fn page(interval: u32, page: u64, home: u16, visit: u32, counts: [[u64; 2]; 2]) -> PageAccesses {
+        let counts = counts.map(|[loads, stores]| AccessCounts { loads, stores }).to_vec();
         let home = NodeId(home);
-        Page { interval, process: 1, page, physical: 0, home, visit, counts }
+        PageAccesses { interval, process: 1, page, physical: 0, home, visit, counts }
     }
 
     /// A program of process 70, and what the kernel and an older process did.
-    fn found(pages: Vec<Page>, intervals: usize) -> Found {
-        let mut found = Found {
+    fn found(pages: Vec<PageAccesses>, intervals: usize) -> MonitorReport {
+        let mut found = MonitorReport {
             processes: BTreeMap::from([(1, Process { id: 70, name: "app".into() })]),
             intervals: (0..intervals).map(|i| interval(1 + 2 * i as u64)).collect(),
             pages,
-            ..Found::default()
+            ..MonitorReport::default()
         };
         let mut cpus = vec![Cpu::default(); 2];
         for p in &found.pages {
-            for (node, Counts { loads, stores }) in p.counts.iter().enumerate() {
-                let share = cpus[node].shares.entry(p.process).or_insert(Share::default());
+            for (node, AccessCounts { loads, stores }) in p.counts.iter().enumerate() {
+                let share = cpus[node].shares.entry(p.process).or_insert(CpuShare::default());
                 *(if node == p.home.index() { &mut share.local } else { &mut share.remote }) +=
                     loads + stores;
             }
@@ -539,23 +541,27 @@ mod tests {
         Object { bytes: Bytes(bytes), address, kind, ..identity::other_memory(ObjectId(number), 70) }
     }
 
-    fn piece(object: u32, address: u64, bytes: u64, from: Option<u64>, until: Option<u64>) -> Piece {
+    fn piece(object: u32, address: u64, bytes: u64, from: Option<u64>, until: Option<u64>) -> ObjectStay {
         let (from, until) = (from.map(Ns), until.map(Ns));
-        Piece { process: 70, address, bytes, object: ObjectId(object), from, until }
+        ObjectStay { process: 70, address, bytes, object: ObjectId(object), from, until }
     }
 
-    fn filled(found: &Found, told: &Told, balancing: Option<bool>) -> (Dataset, Said) {
+    fn filled(
+        found: &MonitorReport,
+        told: &ProcessReports,
+        balancing: Option<bool>,
+    ) -> (Dataset, ReaderNotes) {
         let (machine, modelled) = machine();
-        let run = Run { found, told, machine: &machine, modelled: &modelled, elapsed: Ns(100), balancing };
-        let mut tables = Memory::default();
+        let run = LabRun { found, told, machine: &machine, modelled: &modelled, elapsed: Ns(100), balancing };
+        let mut tables = MemoryDataset::default();
         let said = run.fill(&mut tables).unwrap();
         let ended = Some(Ended { status: Some(0), signal: None, elapsed_ns: 100 });
-        let meta = Meta { ended, ..Meta::new(Kind::Lab, Basis::Emulated, Vec::new()) };
+        let meta = DatasetMeta { ended, ..DatasetMeta::new(RecordingKind::Lab, Basis::Emulated, Vec::new()) };
         (Dataset::of_memory(meta, tables), said)
     }
 
     /// An array of two pages at 0x10000, which page 1 leaves for node 1 in interval 1.
-    fn moved() -> Found {
+    fn moved() -> MonitorReport {
         found(
             vec![
                 page(0, 16, 0, 0, [[5, 1], [2, 0]]),
@@ -568,14 +574,14 @@ mod tests {
         )
     }
 
-    fn told() -> Told {
-        Told {
+    fn told() -> ProcessReports {
+        ProcessReports {
             objects: vec![object(0, ObjectKind::Allocated, 0x10010, 8000)],
             pieces: vec![piece(0, 0x10010, 8000, Some(3), None)],
             iterations: vec![(70, Ns(40))],
             runs: vec![(RegionNo(0), Ns(10), Ns(20)), (RegionNo(0), Ns(30), Ns(45))],
-            stays: vec![Stay { process: 70, thread: 0, cpu: 1, from: Ns(1), until: Ns(99) }],
-            ..Told::default()
+            stays: vec![CpuStay { process: 70, thread: 0, cpu: 1, from: Ns(1), until: Ns(99) }],
+            ..ProcessReports::default()
         }
     }
 
@@ -590,7 +596,7 @@ mod tests {
             *(if a.node == a.home { &mut local } else { &mut remote }) += count;
         }
         let all = found.cpus.iter().fold((0, 0), |sum, cpu| {
-            let share = found.of(cpu, Whose::Program);
+            let share = found.of(cpu, AccessOwner::Program);
             (sum.0 + share.local, sum.1 + share.remote)
         });
         assert_eq!((local, remote), all);
@@ -618,12 +624,12 @@ mod tests {
     #[test]
     fn the_first_store_of_a_page_has_a_cpu_and_a_line() {
         let mut found = moved();
-        let first = |interval, page, cpu, code| First { interval, process: 1, page, cpu, code };
+        let first = |interval, page, cpu, code| FirstStore { interval, process: 1, page, cpu, code };
         // Page 99 has no known object. The kernel's own stores do not count.
         found.firsts = vec![first(0, 16, 1, 0), first(0, 17, 1, 0), first(1, 17, 0, 1), first(0, 99, 0, 0)];
-        found.firsts.push(First { process: 0, ..first(0, 16, 0, 1) });
+        found.firsts.push(FirstStore { process: 0, ..first(0, 16, 0, 1) });
         let line = |line| SourcePlace { line: Some(line), ..SourcePlace::default() };
-        let told = Told { stores: [((70, 0), line(5)), ((70, 1), line(6))].into(), ..told() };
+        let told = ProcessReports { stores: [((70, 0), line(5)), ((70, 1), line(6))].into(), ..told() };
         let (set, _) = filled(&found, &told, None);
         let touches: Vec<_> = set
             .rows::<FirstTouch>()
@@ -639,8 +645,8 @@ mod tests {
         assert_eq!(moves.len(), 1);
         let m = &moves[0];
         assert_eq!((m.interval.0, m.time_ns, m.page, m.pages), (1, Ns(40), 1, 1));
-        assert_eq!((m.from_node, m.to_node, m.outcome), (NodeId(0), NodeId(1), MoveOutcome::Moved));
-        assert_eq!((m.cause, m.policy.as_deref()), (Cause::Kernel, Some("NUMA balancing")));
+        assert_eq!((m.from_node, m.to_node, m.outcome), (NodeId(0), NodeId(1), MigrationOutcome::Moved));
+        assert_eq!((m.cause, m.policy.as_deref()), (MigrationCause::Kernel, Some("NUMA balancing")));
         let stays: Vec<_> = set
             .rows::<Residency>()
             .map(|r| (r.object.unwrap().0, r.page, r.interval.0, r.until.0, r.home.0))
@@ -649,11 +655,14 @@ mod tests {
         assert!(said.notes.iter().any(|n| n.contains("taken to be the kernel")));
         assert_eq!(
             filled(&moved(), &told(), Some(false)).0.rows::<Migration>().next().unwrap().cause,
-            Cause::Program
+            MigrationCause::Program
         );
         let mut inside = moved();
         inside.processes.insert(2, Process { id: 71, name: "homenode".into() });
-        assert_eq!(filled(&inside, &told(), None).0.rows::<Migration>().next().unwrap().cause, Cause::Policy);
+        assert_eq!(
+            filled(&inside, &told(), None).0.rows::<Migration>().next().unwrap().cause,
+            MigrationCause::Policy
+        );
     }
 
     #[test]
@@ -691,7 +700,7 @@ mod tests {
         let thread = set.rows::<ThreadStay>().next().unwrap();
         assert_eq!((thread.cpu, thread.node, thread.to_ns), (Some(1), Some(NodeId(1)), Ns(99)));
         assert!(!said.notes.iter().any(|n| n.contains("did not tell")));
-        let three = Told { iterations: vec![(70, Ns(10)), (70, Ns(30)), (70, Ns(60))], ..told() };
+        let three = ProcessReports { iterations: vec![(70, Ns(10)), (70, Ns(30)), (70, Ns(60))], ..told() };
         let (set, _) = filled(&found(Vec::new(), 4), &three, None);
         let timed: Vec<_> = set.rows::<Interval>().map(|i| (i.timed, i.iteration)).collect();
         assert_eq!(timed, [(false, None), (true, Some(0)), (true, Some(1)), (false, None)]);
@@ -702,7 +711,7 @@ mod tests {
 
     #[test]
     fn without_a_word_of_the_program_modelled_time_is_dealt_out() {
-        let silent = Told { iterations: Vec::new(), ..told() };
+        let silent = ProcessReports { iterations: Vec::new(), ..told() };
         let (set, said) = filled(&moved(), &silent, None);
         // Modelled are 1 and 3.
         let times: Vec<_> = set.rows::<Interval>().map(|i| (i.begin_ns.0, i.end_ns.0)).collect();

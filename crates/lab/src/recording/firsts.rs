@@ -11,13 +11,13 @@
 use std::collections::BTreeMap;
 
 use homenode_dataset::tables::FirstTouch;
-use homenode_dataset::{DatasetError, Sink};
+use homenode_dataset::{DatasetError, RowSink};
 use homenode_log::recording::SourcePlace;
 use homenode_model::{NodeId, Ns, ObjectId, ThreadId};
 
 /// A page that a node accessed in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Touch {
+pub struct PageTouch {
     /// The object.
     pub object: u32,
     /// The page, counted within the object.
@@ -34,7 +34,7 @@ pub struct Touch {
 
 /// The first store to a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store {
+pub struct PageStore {
     /// The interval.
     pub interval: u32,
     /// The CPU.
@@ -47,7 +47,7 @@ pub struct Store {
 
 /// A thread's stay on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stay {
+pub struct ThreadStay {
     /// The process.
     pub process: u32,
     /// The thread.
@@ -64,12 +64,12 @@ pub struct Stay {
 
 /// The thread of a process that was the only one at a place during a time.
 fn alone(
-    stays: &[Stay],
+    stays: &[ThreadStay],
     process: u32,
-    is_there: impl Fn(&Stay) -> bool,
+    is_there: impl Fn(&ThreadStay) -> bool,
     (begin, end): (Ns, Ns),
 ) -> Option<ThreadId> {
-    let there = |s: &&Stay| s.process == process && is_there(s) && s.from <= end && begin <= s.until;
+    let there = |s: &&ThreadStay| s.process == process && is_there(s) && s.from <= end && begin <= s.until;
     let mut all = stays.iter().filter(there).map(|s| s.thread);
     let first = all.next()?;
     all.all(|t| t == first).then_some(ThreadId(first))
@@ -91,17 +91,17 @@ struct Toucher {
 /// # Errors
 /// `to` takes no more.
 pub fn fill(
-    mut touches: Vec<Touch>,
-    stores: &BTreeMap<(u32, u64), Store>,
-    stays: &[Stay],
+    mut touches: Vec<PageTouch>,
+    stores: &BTreeMap<(u32, u64), PageStore>,
+    stays: &[ThreadStay],
     process: impl Fn(u32) -> Option<u32>,
     times: impl Fn(u32) -> (Ns, Ns),
-    to: &mut impl Sink,
+    to: &mut impl RowSink,
 ) -> Result<(), DatasetError> {
     let mut pages: BTreeMap<(u32, u64), Toucher> = BTreeMap::new();
     for (key, store) in stores {
         let Some(process) = process(key.0) else { continue };
-        let Store { interval, cpu, node, .. } = *store;
+        let PageStore { interval, cpu, node, .. } = *store;
         let thread = alone(stays, process, |s| s.cpu == cpu, times(interval));
         pages.insert(*key, Toucher { interval, node, thread, place: store.place.clone() });
     }
@@ -147,27 +147,32 @@ pub fn fill(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_dataset::{Basis, Dataset, Kind, Memory, Meta};
+    use homenode_dataset::{Basis, Dataset, DatasetMeta, MemoryDataset, RecordingKind};
 
-    fn touch(page: u64, interval: u32, visit: u32, home: u16, node: u16) -> Touch {
-        Touch { object: 0, page, interval, visit, home, node }
+    fn touch(page: u64, interval: u32, visit: u32, home: u16, node: u16) -> PageTouch {
+        PageTouch { object: 0, page, interval, visit, home, node }
     }
 
     type Row = (u64, u64, u16, Option<u32>, Option<u32>);
 
     /// First page, pages, node, thread and line of each row.
-    fn rows(touches: Vec<Touch>, stores: &BTreeMap<(u32, u64), Store>, stays: &[Stay]) -> Vec<Row> {
-        let mut tables = Memory::default();
+    fn rows(
+        touches: Vec<PageTouch>,
+        stores: &BTreeMap<(u32, u64), PageStore>,
+        stays: &[ThreadStay],
+    ) -> Vec<Row> {
+        let mut tables = MemoryDataset::default();
         let of = |object| (object == 0).then_some(7);
         let times = |i| (Ns(u64::from(i) * 10), Ns(u64::from(i) * 10 + 10));
         fill(touches, stores, stays, of, times, &mut tables).unwrap();
-        let set = Dataset::of_memory(Meta::new(Kind::Lab, Basis::Emulated, Vec::new()), tables);
+        let set =
+            Dataset::of_memory(DatasetMeta::new(RecordingKind::Lab, Basis::Emulated, Vec::new()), tables);
         let row = |t: FirstTouch| (t.page, t.pages, t.node.0, t.thread.map(|t| t.0), t.line);
         set.rows::<FirstTouch>().map(row).collect()
     }
 
-    fn stay(thread: u32, cpu: u32, node: u16, from: u64) -> Stay {
-        Stay { process: 7, thread, cpu, node, from: Ns(from), until: Ns(100) }
+    fn stay(thread: u32, cpu: u32, node: u16, from: u64) -> ThreadStay {
+        ThreadStay { process: 7, thread, cpu, node, from: Ns(from), until: Ns(100) }
     }
 
     #[test]
@@ -197,7 +202,7 @@ mod tests {
         let stays = [stay(1, 0, 0, 0), stay(2, 1, 1, 0), stay(3, 2, 1, 0)];
         let store = |cpu, line| {
             let place = SourcePlace { line: Some(line), ..SourcePlace::default() };
-            Store { interval: 0, cpu, node: u16::from(cpu > 0), place }
+            PageStore { interval: 0, cpu, node: u16::from(cpu > 0), place }
         };
         let stores =
             [(0, store(1, 5)), (1, store(1, 5)), (2, store(2, 5)), (3, store(2, 6)), (9, store(0, 6))];
@@ -217,8 +222,8 @@ mod tests {
     #[test]
     fn of_what_was_allocated_several_times_nothing_is_told() {
         let none = BTreeMap::new();
-        assert_eq!(rows(vec![Touch { object: 1, ..touch(0, 0, 0, 0, 0) }], &none, &[]), []);
-        let store = Store { interval: 0, cpu: 0, node: 0, place: SourcePlace::default() };
+        assert_eq!(rows(vec![PageTouch { object: 1, ..touch(0, 0, 0, 0, 0) }], &none, &[]), []);
+        let store = PageStore { interval: 0, cpu: 0, node: 0, place: SourcePlace::default() };
         assert_eq!(rows(Vec::new(), &[((1, 0), store)].into(), &[]), []);
     }
 }

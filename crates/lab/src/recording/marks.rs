@@ -13,14 +13,14 @@ use crate::guest::STARTED;
 
 /// A thread of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Thread {
+pub struct ProcessThread {
     /// Lowest address of its stack and one past the highest.
     pub stack: Option<(u64, u64)>,
     /// Each stay: CPU, begin, end.
     pub stays: Vec<(u32, Ns, Ns)>,
 }
 
-impl Thread {
+impl ProcessThread {
     /// Its first and last mark.
     pub fn lived(&self) -> Option<(Ns, Ns)> {
         Some((self.stays.first()?.1, self.stays.last()?.2))
@@ -39,7 +39,7 @@ impl Thread {
 
 /// An allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Birth {
+pub struct AllocationMark {
     /// First byte.
     pub address: u64,
     /// Length.
@@ -52,9 +52,9 @@ pub struct Birth {
 
 /// An allocation, or the end of one, in the order of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum AllocationChange {
     /// Memory was allocated.
-    Birth(Birth),
+    Birth(AllocationMark),
     /// The memory at this address was freed.
     Death(u64),
 }
@@ -72,7 +72,7 @@ pub struct RegionRun {
 
 /// The marks of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessMarks {
     /// Its number in the guest.
     pub process: u32,
     /// Index of this program among those that the process executed.
@@ -80,9 +80,9 @@ pub struct Process {
     /// Its files.
     pub modules: Vec<Module>,
     /// Its threads, in the order in which they began.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<ProcessThread>,
     /// Allocations and their ends, in order, each with its time.
-    pub changes: Vec<(Ns, Change)>,
+    pub changes: Vec<(Ns, AllocationChange)>,
     /// Executions of regions, by their end.
     pub regions: Vec<RegionRun>,
     /// Calls of `hn_iteration`.
@@ -92,7 +92,7 @@ pub struct Process {
 }
 
 /// Reads the marks of all processes in `folder`, by number.
-pub fn read(folder: &Path) -> Vec<Process> {
+pub fn read(folder: &Path) -> Vec<ProcessMarks> {
     let started = fs::read_to_string(folder.join(STARTED)).ok().and_then(|t| t.trim().parse().ok());
     let mut processes: Vec<(u32, u32)> = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -103,13 +103,13 @@ pub fn read(folder: &Path) -> Vec<Process> {
     processes.sort_unstable();
     let one = |(process, program): (u32, u32)| {
         let path = folder.join(format!("{process}.{program}"));
-        Process { process, program, ..one(&path, started.unwrap_or(0)) }
+        ProcessMarks { process, program, ..one(&path, started.unwrap_or(0)) }
     };
     processes.into_iter().map(one).collect()
 }
 
 /// Reads one process. `zero`: time of the program's start.
-fn one(path: &Path, zero: u64) -> Process {
+fn one(path: &Path, zero: u64) -> ProcessMarks {
     let meta = Meta {
         format: homenode_log::VERSION,
         homenode: String::new(),
@@ -121,13 +121,13 @@ fn one(path: &Path, zero: u64) -> Process {
         ended: None,
     };
     let recording = Recording { path: path.to_owned(), meta, damage: None };
-    let mut process = Process { modules: recording.modules(), ..Process::default() };
+    let mut process = ProcessMarks { modules: recording.modules(), ..ProcessMarks::default() };
     let mut changes = Vec::new();
     match recording.logs() {
         Ok(logs) => {
             for log in logs {
                 let mut reader =
-                    Reader { zero, now: Ns(0), thread: Thread::default(), open: BTreeMap::new() };
+                    Reader { zero, now: Ns(0), thread: ProcessThread::default(), open: BTreeMap::new() };
                 let read = LogReader::open(&log).map_err(|e| e.to_string()).and_then(|log| {
                     let mut log = log.only(MARKS);
                     while let Some(mark) = log.next_mark().map_err(|e| e.to_string())? {
@@ -152,13 +152,18 @@ fn one(path: &Path, zero: u64) -> Process {
 struct Reader {
     zero: u64,
     now: Ns,
-    thread: Thread,
+    thread: ProcessThread,
     /// Regions that it has begun: place and time, by instance.
     open: BTreeMap<u64, (u64, Ns)>,
 }
 
 impl Reader {
-    fn mark(&mut self, mark: Mark, process: &mut Process, changes: &mut Vec<(u64, Ns, Change)>) {
+    fn mark(
+        &mut self,
+        mark: Mark,
+        process: &mut ProcessMarks,
+        changes: &mut Vec<(u64, Ns, AllocationChange)>,
+    ) {
         let now = self.now;
         match mark {
             Mark::Clock { ns, cpu } => {
@@ -169,9 +174,13 @@ impl Reader {
                 self.thread.stack = Some((stack_low, stack_high));
             }
             Mark::Alloc { address, bytes, site, caller, order } => {
-                changes.push((order, now, Change::Birth(Birth { address, bytes, site, caller })));
+                changes.push((
+                    order,
+                    now,
+                    AllocationChange::Birth(AllocationMark { address, bytes, site, caller }),
+                ));
             }
-            Mark::Free { address, order } => changes.push((order, now, Change::Death(address))),
+            Mark::Free { address, order } => changes.push((order, now, AllocationChange::Death(address))),
             Mark::RegionFork { instance, pc } => drop(self.open.insert(instance, (pc, now))),
             Mark::RegionJoin { instance } => {
                 let run = self.open.remove(&instance);
@@ -189,9 +198,10 @@ mod tests {
 
     #[test]
     fn marks_have_the_time_of_the_clock_before_them() {
-        let mut process = Process::default();
+        let mut process = ProcessMarks::default();
         let mut changes = Vec::new();
-        let mut reader = Reader { zero: 100, now: Ns(0), thread: Thread::default(), open: BTreeMap::new() };
+        let mut reader =
+            Reader { zero: 100, now: Ns(0), thread: ProcessThread::default(), open: BTreeMap::new() };
         let clock = |ns, cpu| Mark::Clock { ns, cpu };
         let birth = Mark::Alloc { address: 1, bytes: 2, site: 3, caller: 4, order: 1 };
         for mark in [

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::told::Piece;
+use super::told::ObjectStay;
 
 /// Bytes of a counted page.
 pub const PAGE: u64 = 4096;
@@ -33,8 +33,8 @@ pub enum Presence {
 /// bytes in the page, and the later one among equals. `presence` says which pieces live in the
 /// interval.
 pub fn of(
-    pieces: &[Piece],
-    presence: impl Fn(&Piece) -> Presence,
+    pieces: &[ObjectStay],
+    presence: impl Fn(&ObjectStay) -> Presence,
     pages: impl Iterator<Item = (u32, u64)>,
 ) -> BTreeMap<(u32, u64), Owner> {
     const NOBODY: Owner = Owner { piece: usize::MAX, bytes: 0, sole: true };
@@ -70,8 +70,8 @@ mod tests {
     use super::*;
     use homenode_model::ObjectId;
 
-    fn piece(process: u32, address: u64, bytes: u64) -> Piece {
-        Piece { process, address, bytes, object: ObjectId(0), from: None, until: None }
+    fn piece(process: u32, address: u64, bytes: u64) -> ObjectStay {
+        ObjectStay { process, address, bytes, object: ObjectId(0), from: None, until: None }
     }
 
     fn pages() -> impl Iterator<Item = (u32, u64)> {
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn what_is_allocated_anew_is_not_alone_and_what_is_gone_is_nobody() {
         let pieces = [piece(7, 0, 2 * PAGE), piece(7, PAGE, PAGE), piece(7, 2 * PAGE, PAGE)];
-        let presence = |p: &Piece| match p.address / PAGE {
+        let presence = |p: &ObjectStay| match p.address / PAGE {
             0 => Presence::Whole,
             1 => Presence::Part,
             _ => Presence::None,

@@ -7,9 +7,9 @@ use homenode_dataset::identity::{self, Slots};
 use homenode_dataset::tables::{Object, ObjectKind, Region, RegionKind, RegionNo};
 use homenode_log::recording::{Module, SourcePlace};
 use homenode_model::{Bytes, Ns, ObjectId, is_runtime_library};
-use homenode_wire::monitor::{Code, Found};
+use homenode_wire::monitor::{ExecutedCode, MonitorReport};
 
-use super::marks::{Birth, Change, Process, Thread};
+use super::marks::{AllocationChange, AllocationMark, ProcessMarks, ProcessThread};
 
 /// Most objects with names: a program that allocates for ever must not fill the disk.
 pub const MOST_OBJECTS: usize = 1 << 16;
@@ -18,7 +18,7 @@ pub const MOST_PIECES: usize = 1 << 20;
 
 /// Addresses of a process that need names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct UnnamedAddresses {
     /// Return addresses of allocating calls.
     pub sites: BTreeSet<u64>,
     /// Return addresses of the functions with these calls.
@@ -29,7 +29,7 @@ pub struct Wanted {
 
 /// A variable of the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Variable {
+pub struct SourceVariable {
     /// As the source writes it.
     pub name: String,
     /// The type of an element.
@@ -46,7 +46,7 @@ pub struct Variable {
 
 /// A static variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Static {
+pub struct GuestStatic {
     /// The index of its module.
     pub module: u64,
     /// Its address, relative to the module's base.
@@ -54,21 +54,21 @@ pub struct Static {
     /// Its length.
     pub bytes: u64,
     /// The variable.
-    pub variable: Variable,
+    pub variable: SourceVariable,
     /// Where it is declared.
     pub declared: SourcePlace,
 }
 
 /// Looks up the names of a process's addresses.
-pub trait Names {
+pub trait NameLookup {
     /// The source of the call that returns to `back`; `None` if only the file of its code is known.
     fn call(&mut self, back: u64) -> Option<SourcePlace>;
     /// The source of the instruction at `pc`.
     fn place(&mut self, pc: u64) -> Option<SourcePlace>;
     /// The static variables of the program's own files.
-    fn statics(&mut self) -> Vec<Static>;
+    fn statics(&mut self) -> Vec<GuestStatic>;
     /// The variable that holds an allocation of `bytes` bytes by these calls, innermost first.
-    fn allocation(&mut self, calls: &[u64], bytes: u64) -> Option<Variable> {
+    fn allocation(&mut self, calls: &[u64], bytes: u64) -> Option<SourceVariable> {
         let _ = (calls, bytes);
         None
     }
@@ -83,7 +83,7 @@ pub trait Names {
 
 /// A place of an object in memory, with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct ObjectStay {
     /// The process.
     pub process: u32,
     /// First byte.
@@ -100,7 +100,7 @@ pub struct Piece {
 
 /// A stay of a thread on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stay {
+pub struct CpuStay {
     /// The process.
     pub process: u32,
     /// The thread, counted over all processes.
@@ -115,11 +115,11 @@ pub struct Stay {
 
 /// The reports of all processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ProcessReports {
     /// Objects.
     pub objects: Vec<Object>,
     /// Their places, in the order in which later ones hide earlier ones.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<ObjectStay>,
     /// Regions; their runs and times are those of all processes.
     pub regions: Vec<Region>,
     /// Each execution: the region, its start and its end.
@@ -127,7 +127,7 @@ pub struct Told {
     /// Calls of `hn_iteration`: process and time, by time.
     pub iterations: Vec<(u32, Ns)>,
     /// Stays of threads on CPUs.
-    pub stays: Vec<Stay>,
+    pub stays: Vec<CpuStay>,
     /// The source of first stores, by process and index of the code.
     pub stores: BTreeMap<(u32, u32), SourcePlace>,
     /// Problems.
@@ -136,13 +136,13 @@ pub struct Told {
     pub bounded: Vec<String>,
 }
 
-impl Told {
+impl ProcessReports {
     /// Joins the reports of these processes. `found` has the code of first stores. `names` looks up
     /// the names of one process, by its files.
     pub fn of(
-        processes: &[Process],
-        found: &Found,
-        mut names: impl FnMut(&[Module], &Wanted) -> Box<dyn Names>,
+        processes: &[ProcessMarks],
+        found: &MonitorReport,
+        mut names: impl FnMut(&[Module], &UnnamedAddresses) -> Box<dyn NameLookup>,
     ) -> Self {
         let mut all = All::default();
         let codes = codes(found);
@@ -159,8 +159,8 @@ impl Told {
 }
 
 /// The code of first stores, by process.
-fn codes(found: &Found) -> BTreeMap<u32, BTreeMap<u32, Code>> {
-    let mut codes: BTreeMap<u32, BTreeMap<u32, Code>> = BTreeMap::new();
+fn codes(found: &MonitorReport) -> BTreeMap<u32, BTreeMap<u32, ExecutedCode>> {
+    let mut codes: BTreeMap<u32, BTreeMap<u32, ExecutedCode>> = BTreeMap::new();
     for first in &found.firsts {
         let process = found.processes.get(&first.process).map_or(0, |p| p.id);
         if let Some(code) = found.codes.get(first.code as usize) {
@@ -178,7 +178,7 @@ fn module_of(modules: &[Module], pc: u64) -> Option<&Module> {
 
 /// The source of a store: of the instruction, or of the call if the instruction is the kernel's or
 /// a run-time library's.
-fn store(code: &Code, modules: &[Module], names: &mut dyn Names) -> Option<SourcePlace> {
+fn store(code: &ExecutedCode, modules: &[Module], names: &mut dyn NameLookup) -> Option<SourcePlace> {
     let is_library = |pc| module_of(modules, pc).map(|m| is_runtime_library(m.path.as_bytes()));
     if code.at != 0 && is_library(code.at) != Some(true) {
         return names.place(code.at);
@@ -192,10 +192,10 @@ fn store(code: &Code, modules: &[Module], names: &mut dyn Names) -> Option<Sourc
     }
 }
 
-fn wanted(process: &Process) -> Wanted {
-    let mut wanted = Wanted::default();
+fn wanted(process: &ProcessMarks) -> UnnamedAddresses {
+    let mut wanted = UnnamedAddresses::default();
     for (_, change) in &process.changes {
-        if let Change::Birth(birth) = change {
+        if let AllocationChange::Birth(birth) = change {
             wanted.sites.insert(birth.site);
             wanted.callers.insert(birth.caller);
         }
@@ -211,7 +211,7 @@ type RegionPlace = (Option<String>, Option<u32>, Option<String>);
 
 #[derive(Default)]
 struct All {
-    told: Told,
+    told: ProcessReports,
     /// By place, as they are distinguished.
     regions: BTreeMap<RegionPlace, RegionNo>,
     threads: u32,
@@ -219,7 +219,7 @@ struct All {
 }
 
 impl All {
-    fn finish(mut self) -> Told {
+    fn finish(mut self) -> ProcessReports {
         let told = &mut self.told;
         told.iterations.sort_by_key(|(process, time)| (*time, *process));
         told.trouble.sort();
@@ -234,7 +234,7 @@ impl All {
         self.told
     }
 
-    fn process(&mut self, process: &Process, names: &mut dyn Names) {
+    fn process(&mut self, process: &ProcessMarks, names: &mut dyn NameLookup) {
         let module = |pc: u64| module_of(&process.modules, pc);
         self.statics(process, names);
         for (number, thread) in (0..).zip(&process.threads) {
@@ -243,10 +243,10 @@ impl All {
         let mut heap = Heap::default();
         for (time, change) in &process.changes {
             match change {
-                Change::Birth(birth) => {
+                AllocationChange::Birth(birth) => {
                     self.birth(&mut heap, process.process, *time, birth, names, &module);
                 }
-                Change::Death(address) => self.death(&mut heap, *time, *address),
+                AllocationChange::Death(address) => self.death(&mut heap, *time, *address),
             }
         }
         for run in &process.regions {
@@ -263,7 +263,13 @@ impl All {
 
     /// Adds the source of a first store. Of several programs of a process, the one counts that
     /// knows the line.
-    fn store(&mut self, key: (u32, u32), code: &Code, modules: &[Module], names: &mut dyn Names) {
+    fn store(
+        &mut self,
+        key: (u32, u32),
+        code: &ExecutedCode,
+        modules: &[Module],
+        names: &mut dyn NameLookup,
+    ) {
         let Some(place) = store(code, modules, names) else { return };
         let known = self.told.stores.entry(key).or_default();
         if known.line.is_none() {
@@ -283,7 +289,7 @@ impl All {
     }
 
     /// Adds a place of an object, unless there are too many.
-    fn piece(&mut self, piece: Piece) -> Option<usize> {
+    fn piece(&mut self, piece: ObjectStay) -> Option<usize> {
         if self.told.pieces.len() >= MOST_PIECES {
             self.left_out[1] += 1;
             return None;
@@ -292,7 +298,7 @@ impl All {
         Some(self.told.pieces.len() - 1)
     }
 
-    fn statics(&mut self, process: &Process, names: &mut dyn Names) {
+    fn statics(&mut self, process: &ProcessMarks, names: &mut dyn NameLookup) {
         let program = process.modules.first().map(|m| m.index);
         for s in names.statics() {
             let Some(module) = process.modules.iter().find(|m| m.index == s.module) else { continue };
@@ -307,25 +313,25 @@ impl All {
                 ..blank(process, ObjectKind::Static, address, bytes, s.variable)
             });
             if let Some(object) = object {
-                self.piece(Piece { process, address, bytes, object, from: None, until: None });
+                self.piece(ObjectStay { process, address, bytes, object, from: None, until: None });
             }
         }
     }
 
-    fn thread(&mut self, process: u32, number: u32, thread: &Thread) {
+    fn thread(&mut self, process: u32, number: u32, thread: &ProcessThread) {
         let (from, until) = thread.lived().unzip();
         if let Some((low, high)) = thread.stack {
             let id = identity::of_stack(number);
-            let variable = Variable { name: id.clone(), ..Variable::default() };
+            let variable = SourceVariable { name: id.clone(), ..SourceVariable::default() };
             let bytes = high - low;
             let stack = blank(process, ObjectKind::Stack, low, bytes, variable);
             if let Some(object) = self.object(Object { id, birth_ns: from, death_ns: until, ..stack }) {
-                self.piece(Piece { process, address: low, bytes, object, from, until });
+                self.piece(ObjectStay { process, address: low, bytes, object, from, until });
             }
         }
         let thread_number = self.threads;
         self.threads += 1;
-        let stay = |(cpu, from, until): &(u32, Ns, Ns)| Stay {
+        let stay = |(cpu, from, until): &(u32, Ns, Ns)| CpuStay {
             process,
             thread: thread_number,
             cpu: *cpu,
@@ -340,8 +346,8 @@ impl All {
         heap: &mut Heap,
         process: u32,
         time: Ns,
-        birth: &Birth,
-        names: &mut dyn Names,
+        birth: &AllocationMark,
+        names: &mut dyn NameLookup,
         module: &impl Fn(u64) -> Option<&'a Module>,
     ) {
         // The former object there has died, even if nobody said so.
@@ -352,7 +358,7 @@ impl All {
         });
         let slot = heap.slots.take(known.place.clone());
         let key = (known.place.clone(), slot);
-        let Birth { address, bytes, .. } = *birth;
+        let AllocationMark { address, bytes, .. } = *birth;
         let object = match heap.objects.get(&key) {
             Some(known) => *known,
             None => {
@@ -364,7 +370,7 @@ impl All {
         };
         let mut piece = None;
         if let Some(object) = object {
-            let places = Piece { process, address, bytes, object, from: Some(time), until: None };
+            let places = ObjectStay { process, address, bytes, object, from: Some(time), until: None };
             piece = self.piece(places);
             if let Some(o) = self.told.objects.get_mut(object.index()) {
                 o.bytes = o.bytes.max(Bytes(bytes));
@@ -391,7 +397,7 @@ impl All {
     fn region<'a>(
         &mut self,
         pc: u64,
-        names: &mut dyn Names,
+        names: &mut dyn NameLookup,
         module: &impl Fn(u64) -> Option<&'a Module>,
     ) -> RegionNo {
         let place = names.place(pc).unwrap_or_default();
@@ -455,7 +461,7 @@ fn bare<'a>(pc: u64, module: &impl Fn(u64) -> Option<&'a Module>) -> String {
 
 /// The place of an allocation: by the source if known, else by its file.
 fn place<'a>(
-    birth: &Birth,
+    birth: &AllocationMark,
     site: Option<&SourcePlace>,
     caller: Option<&SourcePlace>,
     module: &impl Fn(u64) -> Option<&'a Module>,
@@ -472,7 +478,7 @@ fn place<'a>(
 }
 
 /// An object with only these properties.
-fn blank(process: u32, kind: ObjectKind, address: u64, bytes: u64, variable: Variable) -> Object {
+fn blank(process: u32, kind: ObjectKind, address: u64, bytes: u64, variable: SourceVariable) -> Object {
     Object {
         object: ObjectId(0),
         id: String::new(),
@@ -495,13 +501,19 @@ fn blank(process: u32, kind: ObjectKind, address: u64, bytes: u64, variable: Var
     }
 }
 
-fn allocated(process: u32, birth: &Birth, slot: u32, known: &Known, variable: Option<Variable>) -> Object {
+fn allocated(
+    process: u32,
+    birth: &AllocationMark,
+    slot: u32,
+    known: &Known,
+    variable: Option<SourceVariable>,
+) -> Object {
     let (site, caller) = &known.place;
     let place = match caller {
         Some(caller) => format!("{site} < {caller}"),
         None => site.clone(),
     };
-    let variable = variable.unwrap_or_else(|| Variable { name: place, ..Variable::default() });
+    let variable = variable.unwrap_or_else(|| SourceVariable { name: place, ..SourceVariable::default() });
     let of_caller = known.caller.as_ref().filter(|place| variable.call == 1 && place.line.is_some());
     let source = of_caller.or(known.site.as_ref()).cloned().unwrap_or_default();
     let frame =
@@ -525,7 +537,7 @@ fn allocated(process: u32, birth: &Birth, slot: u32, known: &Known, variable: Op
 mod tests {
     use super::*;
     use crate::recording::marks::RegionRun;
-    use homenode_wire::monitor::{self, CALLS, First};
+    use homenode_wire::monitor::{self, CALLS, FirstStore};
 
     /// A program whose code at 0x1000 + 16 × n is line n of `main.c`, and a library without names.
     struct Fake;
@@ -539,19 +551,19 @@ mod tests {
         })
     }
 
-    impl Names for Fake {
+    impl NameLookup for Fake {
         fn call(&mut self, back: u64) -> Option<SourcePlace> {
             source(back)
         }
         fn place(&mut self, pc: u64) -> Option<SourcePlace> {
             source(pc)
         }
-        fn statics(&mut self) -> Vec<Static> {
-            let one = |module, name: &str| Static {
+        fn statics(&mut self) -> Vec<GuestStatic> {
+            let one = |module, name: &str| GuestStatic {
                 module,
                 address: 0x10,
                 bytes: 8192,
-                variable: Variable { name: name.into(), ..Variable::default() },
+                variable: SourceVariable { name: name.into(), ..SourceVariable::default() },
                 declared: SourcePlace::default(),
             };
             vec![one(0, "table"), one(1, "table"), one(7, "nobody's")]
@@ -565,20 +577,20 @@ mod tests {
         Module { index, base, low: 0, high: 0x1000, path: path.into() }
     }
 
-    fn birth(address: u64, bytes: u64, site: u64, caller: u64) -> Change {
-        Change::Birth(Birth { address, bytes, site, caller })
+    fn birth(address: u64, bytes: u64, site: u64, caller: u64) -> AllocationChange {
+        AllocationChange::Birth(AllocationMark { address, bytes, site, caller })
     }
 
-    fn told(changes: &[(u64, Change)], regions: Vec<RegionRun>) -> Told {
-        let process = Process {
+    fn told(changes: &[(u64, AllocationChange)], regions: Vec<RegionRun>) -> ProcessReports {
+        let process = ProcessMarks {
             process: 7,
             modules: vec![module(0, 0x1000, "/s/app"), module(1, 0x5000, "/s/libgrid.so")],
-            threads: vec![Thread { stack: Some((100, 200)), stays: vec![(3, Ns(1), Ns(9))] }],
+            threads: vec![ProcessThread { stack: Some((100, 200)), stays: vec![(3, Ns(1), Ns(9))] }],
             changes: changes.iter().map(|(time, change)| (Ns(*time), *change)).collect(),
             regions,
-            ..Process::default()
+            ..ProcessMarks::default()
         };
-        Told::of(&[process], &Found::default(), |_, _| Box::new(Fake))
+        ProcessReports::of(&[process], &MonitorReport::default(), |_, _| Box::new(Fake))
     }
 
     #[test]
@@ -587,7 +599,7 @@ mod tests {
             &[
                 (1, birth(0x10_0000, 4096, 0x1030, 0x1090)),
                 (2, birth(0x20_0000, 8192, 0x1030, 0x1090)),
-                (3, Change::Death(0x10_0000)),
+                (3, AllocationChange::Death(0x10_0000)),
                 (4, birth(0x30_0000, 9999, 0x1030, 0x1090)),
                 (5, birth(0x40_0000, 1, 0x5123, 0)),
                 (6, birth(0x50_0000, 1, 0, 0)),
@@ -649,15 +661,15 @@ mod tests {
 
     #[test]
     fn a_first_store_of_a_library_is_its_callers() {
-        let process = Process {
+        let process = ProcessMarks {
             process: 7,
             modules: vec![module(0, 0x1000, "/s/app"), module(1, 0x5000, "/lib/libc.so.6")],
-            ..Process::default()
+            ..ProcessMarks::default()
         };
         let code = |at, inner: [u64; 4]| {
             let mut calls = [0; CALLS];
             calls[..4].copy_from_slice(&inner);
-            Code { at, calls }
+            ExecutedCode { at, calls }
         };
         let codes = vec![
             code(0x1050, [0x1091, 0, 0, 0]),
@@ -667,14 +679,14 @@ mod tests {
             code(0, [0; 4]),
             code(0x9000, [0x1061, 0, 0, 0]),
         ];
-        let firsts = (0..6).map(|code| First { interval: 0, process: 1, page: 0, cpu: 0, code });
-        let found = Found {
+        let firsts = (0..6).map(|code| FirstStore { interval: 0, process: 1, page: 0, cpu: 0, code });
+        let found = MonitorReport {
             processes: [(1, monitor::Process { id: 7, name: "app".into() })].into(),
             firsts: firsts.collect(),
             codes,
-            ..Found::default()
+            ..MonitorReport::default()
         };
-        let stores = Told::of(&[process], &found, |_, _| Box::new(Fake)).stores;
+        let stores = ProcessReports::of(&[process], &found, |_, _| Box::new(Fake)).stores;
         let lines: Vec<_> = stores.iter().map(|((_, code), place)| (*code, place.line)).collect();
         assert_eq!(lines, [(0, Some(5)), (1, Some(6)), (2, Some(7))], "nobody knows the other ones");
     }

@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 use homenode_model::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Lab, Monitoring, Outcome, Program, Ready, Streams, Watch};
+use super::{Lab, Monitoring, Program, Ready, RunOutcome, StreamTargets, Supervision};
 use crate::bring::{self, Brought};
 use crate::console;
-use crate::error::{self, Error, Failure, Result};
+use crate::error::{self, Error, FailureKind, Result};
 use crate::kernel::layout;
-use crate::monitor::{self, Answer, Found};
+use crate::monitor::{self, MonitorAnswer, MonitorReport};
 use crate::qemu::{Accel, Console, Disk, escaped};
-use crate::relay::{self, Count};
-use crate::wire::{Order, PORTS, Said, Status, Written, say};
+use crate::relay::{self, ByteCount};
+use crate::wire::{GuestCommand, GuestMessage, PORTS, ProgramEnd, WrittenBytes, say};
 
 /// Time between two looks at signals and time limits.
 const LOOK: Duration = Duration::from_millis(20);
@@ -81,7 +81,7 @@ impl Drop for Guest {
 
 /// The events in the guest, in order.
 enum Event {
-    Said(Said),
+    Said(GuestMessage),
     /// The control port is closed: QEMU has ended.
     Lost,
 }
@@ -90,9 +90,9 @@ pub fn run(
     lab: &Lab,
     ready: &Ready,
     program: &Program,
-    streams: Streams,
-    watch: &mut Watch,
-) -> Result<Outcome> {
+    streams: StreamTargets,
+    watch: &mut Supervision,
+) -> Result<RunOutcome> {
     (watch.say)("booting");
     let start = Instant::now();
     let (mut guest, ports, counter) = boot(lab, ready)?;
@@ -110,9 +110,9 @@ pub fn run(
     let mut run =
         Run { guest: &mut guest, control, events, watch, start, deadline: None, started: false, signals: 0 };
 
-    run.until("the guest did not come up", |s| matches!(s, Said::Ready), Some(BOOT))?;
+    run.until("the guest did not come up", |s| matches!(s, GuestMessage::Ready), Some(BOOT))?;
     let begun = run.until("the guest ended before the program started", begins, Some(BOOT))?;
-    if let Said::CannotRun(errno) = begun {
+    if let GuestMessage::CannotRun(errno) = begun {
         return Err(cannot_run(program, errno));
     }
     let boot = start.elapsed();
@@ -123,17 +123,17 @@ pub fn run(
     let ended = run.until("the guest ended before the program did", ends, None)?;
     let late = run.deadline.is_some_and(|d| Instant::now() >= d);
     let (status, total, out_of_memory, elapsed) = match ended {
-        Said::Ended { status, written, out_of_memory, took } => {
+        GuestMessage::Ended { status, written, out_of_memory, took } => {
             (status, written, out_of_memory, Duration::from_nanos(took.0))
         }
         // For a program that runs apart, this is known only now.
-        Said::CannotRun(errno) => return Err(cannot_run(program, errno)),
+        GuestMessage::CannotRun(errno) => return Err(cannot_run(program, errno)),
         _ => return Err(run.guest.failed("the guest made no sense")),
     };
     run.deadline = None;
     let found = counter.map(Counter::end).transpose()?;
     run.drain(&written, total)?;
-    run.until("the guest ended before all files were back", |s| *s == Said::Bye, None)?;
+    run.until("the guest ended before all files were back", |s| *s == GuestMessage::Bye, None)?;
     let brought = if lab.sync || lab.marks.is_some() { collect(files)? } else { Brought::default() };
     guest.end();
     drop(stdin_kept);
@@ -141,29 +141,29 @@ pub fn run(
         return Err(timed_out(watch.timeout, status));
     }
     let (kernel, accel) = (ready.kernel.version.clone(), ready.accel);
-    Ok(Outcome { status, boot, elapsed, out_of_memory, brought, left: Vec::new(), found, kernel, accel })
+    Ok(RunOutcome { status, boot, elapsed, out_of_memory, brought, left: Vec::new(), found, kernel, accel })
 }
 
-const fn begins(said: &Said) -> bool {
-    matches!(said, Said::Started | Said::CannotRun(_))
+const fn begins(said: &GuestMessage) -> bool {
+    matches!(said, GuestMessage::Started | GuestMessage::CannotRun(_))
 }
 
-const fn ends(said: &Said) -> bool {
-    matches!(said, Said::Ended { .. } | Said::CannotRun(_))
+const fn ends(said: &GuestMessage) -> bool {
+    matches!(said, GuestMessage::Ended { .. } | GuestMessage::CannotRun(_))
 }
 
 fn cannot_run(program: &Program, errno: i32) -> Error {
     let why = io::Error::from_raw_os_error(errno);
     Error::failed(format!("cannot run {} in the guest", program.path.display()))
         .tried(format!("start {}: {why}", program.path.display()))
-        .kind(if errno == 2 { Failure::NotFound } else { Failure::CannotRun })
+        .kind(if errno == 2 { FailureKind::NotFound } else { FailureKind::CannotRun })
 }
 
-fn timed_out(limit: Option<Duration>, status: Status) -> Error {
+fn timed_out(limit: Option<Duration>, status: ProgramEnd) -> Error {
     let seconds = limit.unwrap_or_default().as_secs_f64();
     let how = match status {
-        Status::Exit(n) => format!("it then ended with status {n}"),
-        Status::Signal(n) => format!("it was ended by signal {n}"),
+        ProgramEnd::Exit(n) => format!("it then ended with status {n}"),
+        ProgramEnd::Signal(n) => format!("it was ended by signal {n}"),
     };
     Error::failed(format!("the program took longer than {seconds} s"))
         .tried(format!("send it SIGTERM: {how}"))
@@ -264,11 +264,12 @@ impl Counter {
     }
 
     /// Makes it end, waits for that, and reads its results.
-    fn end(mut self) -> Result<Found> {
+    fn end(mut self) -> Result<MonitorReport> {
         let failed =
             |why: String| Error::failed("the monitor in QEMU failed").tried(format!("tell it to end: {why}"));
-        say(&mut self.control, &monitor::Order::End).map_err(|e| failed(e.to_string()))?;
-        let answer: Answer = homenode_wire::read(&mut self.control).map_err(|e| failed(e.to_string()))?;
+        say(&mut self.control, &monitor::MonitorCommand::End).map_err(|e| failed(e.to_string()))?;
+        let answer: MonitorAnswer =
+            homenode_wire::read(&mut self.control).map_err(|e| failed(e.to_string()))?;
         match answer.failed {
             None => monitor::read(&self.output),
             Some(why) => Err(failed(why)),
@@ -323,7 +324,7 @@ struct Run<'a, 'b> {
     guest: &'a mut Guest,
     control: UnixStream,
     events: Receiver<Event>,
-    watch: &'a mut Watch<'b>,
+    watch: &'a mut Supervision<'b>,
     start: Instant,
     deadline: Option<Instant>,
     started: bool,
@@ -332,7 +333,12 @@ struct Run<'a, 'b> {
 
 impl Run<'_, '_> {
     /// Waits for a message of the guest.
-    fn until(&mut self, lost: &str, what: impl Fn(&Said) -> bool, limit: Option<Duration>) -> Result<Said> {
+    fn until(
+        &mut self,
+        lost: &str,
+        what: impl Fn(&GuestMessage) -> bool,
+        limit: Option<Duration>,
+    ) -> Result<GuestMessage> {
         let begin = Instant::now();
         let mut told = false;
         loop {
@@ -354,14 +360,14 @@ impl Run<'_, '_> {
                     self.signal(15);
                 }
                 if now >= deadline + GRACE {
-                    return Err(timed_out(self.watch.timeout, Status::Signal(9)));
+                    return Err(timed_out(self.watch.timeout, ProgramEnd::Signal(9)));
                 }
             }
         }
     }
 
     /// Waits until this side has all of the program's output.
-    fn drain(&mut self, have: &[Count; 2], total: Written) -> Result<()> {
+    fn drain(&mut self, have: &[ByteCount; 2], total: WrittenBytes) -> Result<()> {
         while have.iter().zip([total.out, total.err]).any(|(h, t)| h.get() < t) {
             thread::sleep(Duration::from_millis(1));
             self.pass_signals()?;
@@ -378,7 +384,7 @@ impl Run<'_, '_> {
         if !self.started || self.signals > 1 {
             let when = if self.started { "at the second signal" } else { "while it booted" };
             return Err(Error::failed(format!("stopped: the guest was ended {when}"))
-                .kind(Failure::Signalled(signal as u8)));
+                .kind(FailureKind::Signalled(signal as u8)));
         }
         self.signal(signal);
         Ok(())
@@ -386,6 +392,6 @@ impl Run<'_, '_> {
 
     fn signal(&mut self, number: i32) {
         // The guest may be gone; another place notices that.
-        let _ = say(&mut self.control, &Order::Signal(number));
+        let _ = say(&mut self.control, &GuestCommand::Signal(number));
     }
 }

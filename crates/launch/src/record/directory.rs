@@ -13,7 +13,7 @@ use super::{run, shown};
 
 /// Where a recording goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum RecordingTarget {
     /// There; replaces the recording that is there if `force`.
     Path {
         /// The directory.
@@ -56,15 +56,15 @@ const FILES: [&str; 12] = [
 ///
 /// # Errors
 /// Something is there already, or the system refuses.
-pub fn make(target: &Target, meta: Meta) -> Result<Recording> {
+pub fn make(target: &RecordingTarget, meta: Meta) -> Result<Recording> {
     match target {
-        Target::Path { path, force } => {
+        RecordingTarget::Path { path, force } => {
             if *force && fs::symlink_metadata(path).is_ok() {
                 remove(path)?;
             }
             Recording::create(path, meta).map_err(|e| cannot(path, &e, *force))
         }
-        Target::Free(stem) => {
+        RecordingTarget::Free(stem) => {
             for n in 1..=MOST {
                 let path = PathBuf::from(format!("{}-{n}.hnrec", stem.display()));
                 match Recording::create(&path, meta.clone()) {
@@ -82,20 +82,20 @@ pub fn make(target: &Target, meta: Meta) -> Result<Recording> {
 ///
 /// # Errors
 /// Something is there already, or the system refuses.
-pub fn make_folder(target: &Target) -> Result<PathBuf> {
+pub fn make_folder(target: &RecordingTarget) -> Result<PathBuf> {
     let new = |path: &Path| {
         let made = fs::DirBuilder::new().mode(0o700).create(path);
         made.map_err(|error| RecordingError::Io { tried: "create the directory", path: path.into(), error })
     };
     match target {
-        Target::Path { path, force } => {
+        RecordingTarget::Path { path, force } => {
             if *force && fs::symlink_metadata(path).is_ok() {
                 remove(path)?;
             }
             new(path).map_err(|e| cannot(path, &e, *force))?;
             Ok(path.clone())
         }
-        Target::Free(stem) => {
+        RecordingTarget::Free(stem) => {
             for n in 1..=MOST {
                 let path = PathBuf::from(format!("{}-{n}.hnrec", stem.display()));
                 match new(&path) {
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn numbers_count_up() {
         let dir = folder("free");
-        let target = Target::Free(dir.join("app"));
+        let target = RecordingTarget::Free(dir.join("app"));
         for n in 1..=3 {
             assert_eq!(make(&target, meta()).unwrap().path, dir.join(format!("app-{n}.hnrec")));
         }
@@ -202,7 +202,7 @@ mod tests {
     fn only_a_recording_is_replaced_and_only_when_asked() {
         let dir = folder("force");
         let path = dir.join("r");
-        let target = |force| Target::Path { path: path.clone(), force };
+        let target = |force| RecordingTarget::Path { path: path.clone(), force };
         make(&target(false), meta()).unwrap();
         let error = make(&target(false), meta()).unwrap_err();
         assert!(error.hint.unwrap().contains("--force"));
@@ -214,7 +214,7 @@ mod tests {
         assert!(path.join("thesis.txt").exists());
 
         fs::create_dir(dir.join("other")).unwrap();
-        let other = Target::Path { path: dir.join("other"), force: true };
+        let other = RecordingTarget::Path { path: dir.join("other"), force: true };
         assert!(make(&other, meta()).unwrap_err().to_string().contains("no meta.json"));
         assert!(dir.join("other").exists());
         fs::remove_dir_all(dir).unwrap();
@@ -222,14 +222,14 @@ mod tests {
 
     #[test]
     fn a_data_set_is_replaced_only_when_asked_and_only_if_it_is_one() {
-        use homenode_dataset::{Basis, Ended, Kind, Meta, Writer};
+        use homenode_dataset::{Basis, DatasetMeta, DatasetWriter, Ended, RecordingKind};
         let dir = folder("data-set");
         let path = dir.join("r");
-        let target = |force| Target::Path { path: path.clone(), force };
+        let target = |force| RecordingTarget::Path { path: path.clone(), force };
         let fill = |path: &Path| {
-            let meta = Meta::new(Kind::Lab, Basis::Emulated, Vec::new());
+            let meta = DatasetMeta::new(RecordingKind::Lab, Basis::Emulated, Vec::new());
             let ended = Ended { status: Some(0), signal: None, elapsed_ns: 1 };
-            Writer::create(path, meta).unwrap().finish(ended).unwrap();
+            DatasetWriter::create(path, meta).unwrap().finish(ended).unwrap();
         };
         fill(&make_folder(&target(false)).unwrap());
         fs::create_dir(path.join("streams")).unwrap();
@@ -241,7 +241,7 @@ mod tests {
         assert!(error.message.contains("cannot replace"), "{error}");
         assert!(path.join("thesis.txt").exists());
         for n in 1..=2 {
-            let made = make_folder(&Target::Free(dir.join("app"))).unwrap();
+            let made = make_folder(&RecordingTarget::Free(dir.join("app"))).unwrap();
             assert_eq!(made, dir.join(format!("app-{n}.hnrec")));
         }
         fs::remove_dir_all(dir).unwrap();

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use homenode_error::{Error, Failure, Result};
+use homenode_error::{Error, FailureKind, Result};
 use homenode_task::Task;
 use homenode_wire::monitor as wire;
 use object::elf;
@@ -45,7 +45,7 @@ impl Emulator {
             Error::failed("cannot record under emulation: QEMU's user-mode emulator is not there")
                 .tried(format!("look for {QEMU} in the folders of PATH"))
                 .hint("install it: apt install qemu-user (Debian, Ubuntu), dnf install qemu-user (Fedora, RHEL)")
-                .kind(Failure::Failed)
+                .kind(FailureKind::Failed)
         })?;
         if homenode_symbols::has_avx512(path) {
             task.say(&format_args!(
@@ -74,7 +74,7 @@ impl Emulator {
     /// The command up to the program's own arguments.
     pub fn command(&self, spec: &RecordSpec, path: &Path, recording: &Path) -> Command {
         let mut command = Command::new(&self.qemu);
-        let config = wire::Emulator {
+        let config = wire::EmulatorSettings {
             recording: recording.to_owned(),
             filter_lines: spec.filter_lines,
             alone: self.guest.is_none(),
@@ -102,7 +102,7 @@ impl Emulator {
 /// Refuses what the emulator cannot run, and what is recorded better without it.
 fn refuse(path: &Path, name: &str) -> Result<()> {
     let error = |why: String| {
-        Error::failed(format!("cannot record {name} under emulation")).tried(why).kind(Failure::CannotRun)
+        Error::failed(format!("cannot record {name} under emulation")).tried(why).kind(FailureKind::CannotRun)
     };
     let mut head = [0; 20];
     let look = File::open(path).and_then(|mut f| f.read(&mut head));

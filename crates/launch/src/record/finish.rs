@@ -9,9 +9,9 @@ use homenode_error::digits::grouped;
 use homenode_log::check::check;
 use homenode_log::file::LogReader;
 use homenode_log::mark::BYPASS_CAP;
-use homenode_log::recording::{Ended, Recording};
+use homenode_log::recording::{RecordedEnd, Recording};
 use homenode_log::{LogError, Mark, sharing};
-use homenode_symbols::{self as symbols, Addresses};
+use homenode_symbols::{self as symbols, AddressList};
 
 use super::{Recorded, shown};
 
@@ -20,7 +20,7 @@ const CODE: usize = 1 << 16;
 
 /// What is in a recording.
 #[derive(Clone, Debug, Default)]
-pub struct Summary {
+pub struct RecordingContents {
     /// Threads, by log.
     pub threads: u64,
     /// Threads whose log has no end.
@@ -48,13 +48,13 @@ pub struct Summary {
     /// Damaged logs, each with what is wrong and where.
     pub damage: Vec<String>,
     /// What wants names.
-    pub addresses: Addresses,
+    pub addresses: AddressList,
     /// Bytes of the largest allocation by (return address of the allocating call, that of its
     /// function).
     pub allocations: BTreeMap<(u64, u64), u64>,
 }
 
-impl Summary {
+impl RecordingContents {
     /// Reads all logs; of whole ones only the marks, and which code accesses memory.
     pub fn of(recording: &Recording) -> Self {
         let mut summary = Self { bytes: recording.log_bytes().unwrap_or(0), ..Self::default() };
@@ -83,7 +83,9 @@ impl Summary {
         }
         if self.cut_off > 0 {
             let how = match recording.meta.ended {
-                Some(Ended { signal: Some(signal), .. }) => format!("signal {signal} ended the program"),
+                Some(RecordedEnd { signal: Some(signal), .. }) => {
+                    format!("signal {signal} ended the program")
+                }
                 Some(_) => "the program ended without telling the recorder".into(),
                 None => "the program was still running, or the machine went down".into(),
             };
@@ -166,14 +168,14 @@ fn scan(path: &Path, pc: impl FnMut(u64), mark: impl FnMut(Mark)) -> Result<(), 
 
 /// Counts, names, and writes down how the program ended. The second value is what went wrong
 /// meanwhile.
-pub fn finish(recording: &mut Recording, ended: Ended) -> (Summary, Vec<String>) {
+pub fn finish(recording: &mut Recording, ended: RecordedEnd) -> (RecordingContents, Vec<String>) {
     recording.meta.ended = Some(ended);
     let mut trouble = Vec::new();
     // First what is short: a full disk may have room for it.
     if let Err(e) = recording.save_meta() {
         trouble.push(format!("how the program ended is not in the recording: {e}"));
     }
-    let summary = Summary::of(recording);
+    let summary = RecordingContents::of(recording);
     if summary.threads > 0 {
         let mut found = symbols::resolve(&recording.modules(), &summary.addresses);
         trouble.append(&mut found.trouble);
@@ -250,7 +252,7 @@ pub fn report(recorded: &Recorded, quiet: bool) -> String {
     out
 }
 
-fn counts(recording: &Recording, summary: &Summary) -> String {
+fn counts(recording: &Recording, summary: &RecordingContents) -> String {
     let filter = match recording.meta.filter_lines {
         0 => "no filter".to_owned(),
         lines => format!("filter of {lines} lines"),
@@ -269,7 +271,7 @@ fn counts(recording: &Recording, summary: &Summary) -> String {
     text
 }
 
-fn size(summary: &Summary) -> String {
+fn size(summary: &RecordingContents) -> String {
     let per_event = summary.bytes as f64 / summary.events().max(1) as f64;
     let (size, unit) = match summary.bytes {
         0..10_000 => (summary.bytes as f64, "bytes"),
@@ -286,7 +288,8 @@ mod tests {
 
     #[test]
     fn sizes_and_counts_are_readable() {
-        let of = |bytes, recorded| size(&Summary { bytes, recorded, ..Summary::default() });
+        let of =
+            |bytes, recorded| size(&RecordingContents { bytes, recorded, ..RecordingContents::default() });
         assert_eq!(of(900, 300), "900 bytes: 300 events of 3.00 bytes");
         assert_eq!(of(2_500_000, 1_000_000), "2500.0 kB: 1 000 000 events of 2.50 bytes");
         assert_eq!(of(0, 0), "0 bytes: 0 events of 0.00 bytes");

@@ -12,7 +12,7 @@ use homenode_error::{Context, Result};
 use homenode_task::Task;
 
 use super::emulator::Emulator;
-use super::{RecordSpec, Streams};
+use super::{OutputTarget, RecordSpec};
 use crate::child::{self, Ran};
 
 /// The file in the recording that takes a program's output when nobody is to see it.
@@ -68,9 +68,9 @@ pub fn run(
     command.args(&spec.args).envs(environment);
     command.env_remove("HOMENODE_TRACE_COUNT_ONLY");
     match spec.streams {
-        Streams::Inherit => {}
-        Streams::Stderr => drop(command.stdout(io::stderr())),
-        Streams::File => {
+        OutputTarget::Inherit => {}
+        OutputTarget::Stderr => drop(command.stdout(io::stderr())),
+        OutputTarget::File => {
             let file = directory.join(OUTPUT);
             let open = OpenOptions::new().append(true).create(true).mode(0o600).open(&file);
             let open = open.context(|| format!("cannot create {}", file.display()))?;

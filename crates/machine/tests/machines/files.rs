@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use homenode_machine::{Error, Machine, Origin, OsNumbers, list, preset};
+use homenode_machine::{Error, Machine, MachineOrigin, OsNumbers, list, preset};
 use homenode_model::{
     Bytes, Cache, CacheScope, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology, Writes,
 };
@@ -25,7 +25,7 @@ per_kib = 93
 "#;
 
 fn parse(text: &str) -> Result<Machine, Error> {
-    Machine::from_toml(text, Origin::File("m.toml".into()))
+    Machine::from_toml(text, MachineOrigin::File("m.toml".into()))
 }
 
 /// The message for `TWIN` with `from` replaced.
@@ -196,7 +196,7 @@ prop_compose! {
                 homenode_machine::Fitted { program, coverage, access }
             })
             .collect();
-        let mut m = Machine { topology, about, sources: BTreeMap::new(), fitted, os, origin: Origin::File("m.toml".into()) };
+        let mut m = Machine { topology, about, sources: BTreeMap::new(), fitted, os, origin: MachineOrigin::File("m.toml".into()) };
         // Sources on a random subset of the paths that this machine has, nodes one by one.
         let mut paths: Vec<String> = m.values().into_iter().map(|v| v.path).filter(|p| !p.starts_with("nodes.")).collect();
         for i in 0..n {

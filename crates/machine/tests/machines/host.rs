@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use homenode_machine::{Error, Machine, Origin, host, resolve};
+use homenode_machine::{Error, Machine, MachineOrigin, host, resolve};
 use homenode_model::{Bytes, CacheScope, NodeId, Ns};
 
 fn fixture(name: &str) -> Machine {
@@ -92,7 +92,7 @@ fn what_hwloc_refuses_is_an_error_that_says_what_was_tried() {
 #[test]
 fn this_machine_checks_and_every_number_has_a_source() {
     let m = resolve("this").unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(m.origin, Origin::Host);
+    assert_eq!(m.origin, MachineOrigin::Host);
     m.topology.check().unwrap();
     assert!(m.values().iter().all(|v| m.sources.values().any(|s| *s == v.source)));
     let allowed = std::thread::available_parallelism().unwrap().get();

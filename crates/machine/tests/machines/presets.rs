@@ -1,6 +1,6 @@
 //! Every preset is whole, and a change of one shows in this table.
 
-use homenode_machine::{ASSUMED, Machine, Origin, list, preset};
+use homenode_machine::{ASSUMED, Machine, MachineOrigin, list, preset};
 use homenode_model::{CacheScope, CpuId, NodeId, Ns};
 
 #[test]
@@ -10,7 +10,7 @@ fn every_preset_reads_checks_and_names_the_source_of_every_number() {
         // `preset` hides the error of a preset that does not read; this does not.
         let path = format!("{}/presets/{}.toml", env!("CARGO_MANIFEST_DIR"), info.name);
         let text = std::fs::read_to_string(&path).unwrap();
-        let m = Machine::from_toml(&text, Origin::File(path)).unwrap_or_else(|e| panic!("{e}"));
+        let m = Machine::from_toml(&text, MachineOrigin::File(path)).unwrap_or_else(|e| panic!("{e}"));
         m.topology.check().unwrap();
         assert_eq!(m.topology.name, info.name);
         assert!(!info.about.is_empty());

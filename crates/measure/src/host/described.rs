@@ -3,8 +3,8 @@
 use homenode_machine::Machine;
 use homenode_model::{CacheScope, NodeId};
 
-use super::{Host, HostNode, State};
-use crate::item::Cpu;
+use super::{Host, HostNode, HostState};
+use crate::item::CpuNumber;
 
 /// What Linux calls a local access.
 const LOCAL: u64 = 10;
@@ -17,12 +17,12 @@ pub(super) fn host(machine: &Machine) -> Host {
         Some(os) => os.nodes[n.index()] as u16,
         None => n.0,
     };
-    let cpu = |i: usize| Cpu(machine.os.as_ref().map_or(i as u32, |os| os.cpus[i]));
+    let cpu = |i: usize| CpuNumber(machine.os.as_ref().map_or(i as u32, |os| os.cpus[i]));
     let best = t.node_ids().map(|n| t.latency.at(n, n).0).filter(|l| *l > 0).min().unwrap_or(1);
     let mut nodes: Vec<HostNode> = t
         .node_ids()
         .map(|n| {
-            let mut cpus: Vec<Cpu> = t.cpus_of(n).map(|c| cpu(c.index())).collect();
+            let mut cpus: Vec<CpuNumber> = t.cpus_of(n).map(|c| cpu(c.index())).collect();
             cpus.sort();
             let distance = |m| (t.latency.at(n, m).0 * LOCAL / best).clamp(LOCAL, FAR) as u32;
             HostNode {
@@ -44,7 +44,7 @@ pub(super) fn host(machine: &Machine) -> Host {
         nodes,
         last_level_cache: last_level(machine),
         firmware: Vec::new(),
-        state: State::default(),
+        state: HostState::default(),
         synthetic: true,
         hidden: Vec::new(),
     }

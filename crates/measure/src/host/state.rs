@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::tree::Tree;
-use super::{Host, State};
+use super::{Host, HostState};
 
-pub(super) fn read(tree: &Tree, cpus: &BTreeSet<u32>, cpuinfo: &str) -> State {
+pub(super) fn read(tree: &Tree, cpus: &BTreeSet<u32>, cpuinfo: &str) -> HostState {
     let governors: BTreeSet<String> = cpus
         .iter()
         .filter_map(|c| tree.text(&format!("sys/devices/system/cpu/cpu{c}/cpufreq/scaling_governor")))
         .collect();
     let some = |text: Option<String>| text.filter(|t| !t.is_empty());
-    State {
+    HostState {
         governor: some(Some(governors.into_iter().collect::<Vec<_>>().join(", "))),
         smt: some(tree.text("sys/devices/system/cpu/smt/control")),
         thp: tree.text("sys/kernel/mm/transparent_hugepage/enabled").and_then(|t| chosen(&t)),

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Firmware, Host, HostError, HostNode, state};
-use crate::item::{Cpu, Node};
+use crate::item::{CpuNumber, NodeNumber};
 
 /// Where Linux lists its nodes.
 const NODES: &str = "sys/devices/system/node";
@@ -84,20 +84,20 @@ impl Tree {
 }
 
 /// What an allocation on a node can have.
-pub(super) fn free_now(tree: &Tree, node: Node) -> Option<u64> {
+pub(super) fn free_now(tree: &Tree, node: NodeNumber) -> Option<u64> {
     let own = tree.text(&format!("{NODES}/node{}/meminfo", node.0));
     own.map(|t| available(&t)).or_else(|| Some(kib(&tree.text("proc/meminfo")?, "MemAvailable:")))
 }
 
 /// The first of each core's CPUs.
-fn cores(tree: &Tree, cpus: &[Cpu]) -> Vec<Cpu> {
-    let siblings = |cpu: Cpu| {
+fn cores(tree: &Tree, cpus: &[CpuNumber]) -> Vec<CpuNumber> {
+    let siblings = |cpu: CpuNumber| {
         let at = format!("{CPUS}/cpu{}/topology", cpu.0);
         tree.list(&format!("{at}/core_cpus_list"))
             .or_else(|| tree.list(&format!("{at}/thread_siblings_list")))
             .unwrap_or_default()
     };
-    let first = |cpu: &Cpu| !siblings(*cpu).iter().any(|s| *s < cpu.0 && cpus.contains(&Cpu(*s)));
+    let first = |cpu: &CpuNumber| !siblings(*cpu).iter().any(|s| *s < cpu.0 && cpus.contains(&CpuNumber(*s)));
     cpus.iter().copied().filter(first).collect()
 }
 
@@ -125,12 +125,12 @@ pub(super) fn host(tree: &Tree) -> Result<Host, HostError> {
         all.extend(tree.names(&at).iter().filter_map(|name| name.strip_prefix("cpu")?.parse::<u32>().ok()));
         let (cpus, unusable): (Vec<u32>, Vec<u32>) = all.into_iter().partition(|c| usable(*c));
         let meminfo = tree.text(&format!("{at}/meminfo")).unwrap_or_default();
-        let cpus: Vec<Cpu> = cpus.into_iter().map(Cpu).collect();
+        let cpus: Vec<CpuNumber> = cpus.into_iter().map(CpuNumber).collect();
         nodes.push(HostNode {
             node: number,
             cores: cores(tree, &cpus),
             cpus,
-            unusable_cpus: unusable.into_iter().map(Cpu).collect(),
+            unusable_cpus: unusable.into_iter().map(CpuNumber).collect(),
             memory: kib(&meminfo, "MemTotal:"),
             free: available(&meminfo),
             allowed: mems.as_ref().is_none_or(|m| m.contains(&n)),
@@ -141,12 +141,12 @@ pub(super) fn host(tree: &Tree) -> Result<Host, HostError> {
         // A kernel without NUMA: all is node 0.
         let meminfo = tree.text("proc/meminfo").unwrap_or_default();
         let (cpus, unusable): (Vec<u32>, Vec<u32>) = online.iter().copied().partition(|c| usable(*c));
-        let cpus: Vec<Cpu> = cpus.into_iter().map(Cpu).collect();
+        let cpus: Vec<CpuNumber> = cpus.into_iter().map(CpuNumber).collect();
         nodes.push(HostNode {
             node: 0,
             cores: cores(tree, &cpus),
             cpus,
-            unusable_cpus: unusable.into_iter().map(Cpu).collect(),
+            unusable_cpus: unusable.into_iter().map(CpuNumber).collect(),
             memory: kib(&meminfo, "MemTotal:"),
             free: kib(&meminfo, "MemAvailable:"),
             allowed: true,
@@ -176,9 +176,9 @@ pub(super) fn host(tree: &Tree) -> Result<Host, HostError> {
 fn said_of(node: &HostNode, online: &BTreeSet<u32>) -> Vec<String> {
     let id = node.id();
     let mut said = Vec::new();
-    let (off, forbidden): (Vec<Cpu>, Vec<Cpu>) =
+    let (off, forbidden): (Vec<CpuNumber>, Vec<CpuNumber>) =
         node.unusable_cpus.iter().partition(|c| !online.contains(&c.0));
-    let list = |cpus: &[Cpu]| cpus.iter().map(|c| c.0.to_string()).collect::<Vec<_>>().join(", ");
+    let list = |cpus: &[CpuNumber]| cpus.iter().map(|c| c.0.to_string()).collect::<Vec<_>>().join(", ");
     if !off.is_empty() {
         said.push(format!("off-line CPUs of {id}: {}", list(&off)));
     }
@@ -272,7 +272,7 @@ fn cache_size(text: &str) -> u64 {
 
 /// Linux shows what the nearest initiators see (`access0`;
 /// Documentation/admin-guide/mm/numaperf.rst).
-fn firmware(tree: &Tree, memory: Node) -> Vec<Firmware> {
+fn firmware(tree: &Tree, memory: NodeNumber) -> Vec<Firmware> {
     let at = format!("{NODES}/node{}/access0/initiators", memory.0);
     let number = |file: &str| tree.text(&format!("{at}/{file}")).and_then(|t| t.parse::<u64>().ok());
     let (read_ns, read_mb_per_s) = (number("read_latency"), number("read_bandwidth"));
@@ -281,5 +281,5 @@ fn firmware(tree: &Tree, memory: Node) -> Vec<Firmware> {
     }
     let initiators = tree.names(&at);
     let nodes = initiators.iter().filter_map(|n| n.strip_prefix("node")?.parse::<u16>().ok());
-    nodes.map(|n| Firmware { cpu: Node(n), memory, read_ns, read_mb_per_s }).collect()
+    nodes.map(|n| Firmware { cpu: NodeNumber(n), memory, read_ns, read_mb_per_s }).collect()
 }

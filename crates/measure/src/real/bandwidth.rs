@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use homenode_sys::block::Block;
+use homenode_sys::block::AnonymousMemory;
 use homenode_sys::stream::{self, STEP};
 
 use super::place::Trouble;
 use super::proof::Seen;
 use super::team::{Step, here};
-use super::{Real, proof};
-use crate::cell::{Cell, Proof, Subject, Unit};
-use crate::item::{Cpu, Node, Op, Stores, Streams};
-use crate::stats::Summary;
+use super::{HostMeasurer, proof};
+use crate::cell::{CellUnit, MeasuredCell, Proof, Subject};
+use crate::item::{CpuNumber, NodeNumber, Op, Stores, Streams};
+use crate::stats::SampleSummary;
 
 /// STREAM's factor.
 const Q: f64 = 3.0;
@@ -32,29 +32,30 @@ const PAD: usize = 17 * STEP;
 /// One thread's work.
 struct Worker {
     pair: usize,
-    cpu: Cpu,
-    node: Node,
-    block: Block,
+    cpu: CpuNumber,
+    node: NodeNumber,
+    block: AnonymousMemory,
     before: Seen,
 }
 
 /// What one thread did.
 struct Done {
-    cpus: Vec<Cpu>,
+    cpus: Vec<CpuNumber>,
     /// By round and loop: from when to when.
     times: Vec<Vec<(Instant, Instant)>>,
     /// What is wrong with the results.
     wrong: Option<String>,
 }
 
-impl Real {
-    pub(super) fn bandwidth(&mut self, ask: &Streams, stop: &dyn Fn() -> bool) -> Vec<Cell> {
+impl HostMeasurer {
+    pub(super) fn bandwidth(&mut self, ask: &Streams, stop: &dyn Fn() -> bool) -> Vec<MeasuredCell> {
         let ops: Vec<Op> = Op::ALL.into_iter().filter(|op| ask.ops.contains(op)).collect();
-        let all = |share: Option<usize>, cell: &dyn Fn(Subject) -> Cell| -> Vec<Cell> {
+        let all = |share: Option<usize>, cell: &dyn Fn(Subject) -> MeasuredCell| -> Vec<MeasuredCell> {
             ops.iter().map(|op| cell(subject(ask, *op, share))).collect()
         };
-        let absent =
-            |t: &Trouble| all(None, &|s| Cell::absent(s, Unit::MbPerS, t.why.clone(), t.remedy.clone()));
+        let absent = |t: &Trouble| {
+            all(None, &|s| MeasuredCell::absent(s, CellUnit::MbPerS, t.why.clone(), t.remedy.clone()))
+        };
         if ask.stores == Stores::NonTemporal && !stream::NON_TEMPORAL {
             return absent(&Trouble::new(
                 "there are no non-temporal stores for this processor here",
@@ -78,7 +79,7 @@ impl Real {
             proof::wrong(&Proof { after: p.before.clone(), ..p.clone() }, w.before.missing, ask.page)
         });
         if let Some(why) = early {
-            return all(None, &|s| Cell::failed(s, Unit::MbPerS, why.clone(), proofs.clone()));
+            return all(None, &|s| MeasuredCell::failed(s, CellUnit::MbPerS, why.clone(), proofs.clone()));
         }
         workers.iter().for_each(|w| self.tamper(&w.block, w.node));
         let (workers, done) = run(workers, ask, &ops, length, stop);
@@ -87,9 +88,9 @@ impl Real {
 
     /// A CPU and memory for each thread.
     fn workers(&mut self, ask: &Streams, length: usize) -> Result<Vec<Worker>, Trouble> {
-        let nodes: Vec<Node> = ask.pairs.iter().map(|p| p.memory).collect();
+        let nodes: Vec<NodeNumber> = ask.pairs.iter().map(|p| p.memory).collect();
         self.pool.keep(&nodes, ask.page);
-        let mut used: BTreeMap<Node, usize> = BTreeMap::new();
+        let mut used: BTreeMap<NodeNumber, usize> = BTreeMap::new();
         let mut workers = Vec::new();
         for (i, pair) in ask.pairs.iter().enumerate() {
             let first = *used.get(&pair.cpu).unwrap_or(&0);
@@ -124,21 +125,25 @@ impl Real {
         workers: Vec<Worker>,
         mut proofs: Vec<Proof>,
         done: Vec<Result<Done, String>>,
-    ) -> Vec<Cell> {
-        let all = |cell: &dyn Fn(Subject) -> Cell| -> Vec<Cell> {
+    ) -> Vec<MeasuredCell> {
+        let all = |cell: &dyn Fn(Subject) -> MeasuredCell| -> Vec<MeasuredCell> {
             ops.iter().map(|op| cell(subject(ask, *op, None))).collect()
         };
         let remedy = "are the CPUs still on-line and in the process's cpuset?";
         let finished: Vec<Done> = match done.into_iter().collect::<Result<_, _>>() {
             Ok(finished) => finished,
-            Err(why) => return all(&|s| Cell::absent(s, Unit::MbPerS, why.clone(), remedy)),
+            Err(why) => return all(&|s| MeasuredCell::absent(s, CellUnit::MbPerS, why.clone(), remedy)),
         };
         let pair_of: Vec<usize> = workers.iter().map(|w| w.pair).collect();
         let mut wrong = finished.iter().find_map(|d| d.wrong.clone());
         for ((p, w), d) in proofs.iter_mut().zip(&workers).zip(&finished) {
             p.cpu_read.clone_from(&d.cpus);
             match proof::look(w.block.span()) {
-                Err(t) => return all(&|s| Cell::absent(s, Unit::MbPerS, t.why.clone(), t.remedy.clone())),
+                Err(t) => {
+                    return all(&|s| {
+                        MeasuredCell::absent(s, CellUnit::MbPerS, t.why.clone(), t.remedy.clone())
+                    });
+                }
                 Ok(after) => {
                     p.after = after.nodes;
                     p.huge =
@@ -148,7 +153,7 @@ impl Real {
             }
         }
         if let Some(why) = wrong {
-            return all(&|s| Cell::failed(s, Unit::MbPerS, why.clone(), proofs.clone()));
+            return all(&|s| MeasuredCell::failed(s, CellUnit::MbPerS, why.clone(), proofs.clone()));
         }
         for w in workers {
             self.pool.give(w.node, ask.page, w.block);
@@ -172,11 +177,11 @@ impl Real {
                     .map(|(p, _)| p.clone())
                     .collect();
                 let subject = subject(ask, *op, share);
-                cells.push(match Summary::of(&rates) {
-                    Some(summary) => Cell::of(subject, Unit::MbPerS, summary.max, summary, proof),
-                    None => Cell::absent(
+                cells.push(match SampleSummary::of(&rates) {
+                    Some(summary) => MeasuredCell::of(subject, CellUnit::MbPerS, summary.max, summary, proof),
+                    None => MeasuredCell::absent(
                         subject,
-                        Unit::MbPerS,
+                        CellUnit::MbPerS,
                         "stopped before there was a round that counts",
                         "let it run",
                     ),
@@ -266,8 +271,8 @@ fn work(
         array.fill(value);
     }
     let stores = match ask.stores {
-        Stores::Regular => stream::Stores::Regular,
-        Stores::NonTemporal => stream::Stores::NonTemporal,
+        Stores::Regular => stream::StreamStores::Regular,
+        Stores::NonTemporal => stream::StreamStores::NonTemporal,
     };
     let (mut want, mut wrong) = (START, None);
     let mut times = Vec::new();
@@ -301,7 +306,7 @@ fn work(
 }
 
 /// Runs one loop; what a read summed up.
-fn one(op: Op, a: &mut [f64], b: &mut [f64], c: &mut [f64], round: f64, stores: stream::Stores) -> f64 {
+fn one(op: Op, a: &mut [f64], b: &mut [f64], c: &mut [f64], round: f64, stores: stream::StreamStores) -> f64 {
     match op {
         Op::Copy => stream::copy(c, a, stores),
         Op::Scale => stream::scale(b, c, Q, stores),
@@ -341,7 +346,7 @@ mod tests {
 
     #[test]
     fn loops_and_expectation_agree() {
-        for stores in [stream::Stores::Regular, stream::Stores::NonTemporal] {
+        for stores in [stream::StreamStores::Regular, stream::StreamStores::NonTemporal] {
             let mut arrays = START.map(|v| vec![v; 64]);
             let mut want = START;
             for round in 0..5 {

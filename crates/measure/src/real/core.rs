@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use super::latency::Asked;
 use super::place::Trouble;
 use super::team::{Step, here};
-use super::{Real, proof};
-use crate::cell::{Cell, Subject, Unit, Verdict};
-use crate::item::{Core, Cpu, PageSize};
-use crate::stats::Summary;
+use super::{HostMeasurer, proof};
+use crate::cell::{CellUnit, Credibility, MeasuredCell, Subject};
+use crate::item::{CoreToCore, CpuNumber, PageSize};
+use crate::stats::SampleSummary;
 
 /// What ends the game.
 const OVER: u64 = u64::MAX;
@@ -23,22 +23,22 @@ const ENOUGH: usize = 8;
 /// these, nothing else lets the partner run. A line between two CPUs takes far fewer.
 const PATIENCE: u32 = 1 << 14;
 
-impl Real {
-    pub(super) fn core(&mut self, ask: &Core, stop: &dyn Fn() -> bool) -> Cell {
+impl HostMeasurer {
+    pub(super) fn core(&mut self, ask: &CoreToCore, stop: &dyn Fn() -> bool) -> MeasuredCell {
         let nodes = (self.host.node_of(ask.cpus.0), self.host.node_of(ask.cpus.1));
         let (Some(a), Some(b)) = nodes else {
-            let none = crate::item::Node(u16::MAX);
+            let none = crate::item::NodeNumber(u16::MAX);
             let nodes = (nodes.0.unwrap_or(none), nodes.1.unwrap_or(none));
             let subject = Subject::Core { cpus: ask.cpus, nodes, home: ask.home };
-            return Cell::absent(
+            return MeasuredCell::absent(
                 subject,
-                Unit::Ns,
+                CellUnit::Ns,
                 "one of the CPUs cannot be used",
                 "'homenode measure --json' lists CPUs",
             );
         };
         let subject = Subject::Core { cpus: ask.cpus, nodes: (a, b), home: ask.home };
-        let absent = |t: Trouble| Cell::absent(subject.clone(), Unit::Ns, t.why, t.remedy);
+        let absent = |t: Trouble| MeasuredCell::absent(subject.clone(), CellUnit::Ns, t.why, t.remedy);
         if ask.cpus.0 == ask.cpus.1 {
             return absent(Trouble::new("a line needs two CPUs to go between", "choose two"));
         }
@@ -73,23 +73,23 @@ impl Real {
         }
         let wrong =
             proofs.iter().find_map(|p| proof::wrong(p, before.missing.max(after.missing), PageSize::Small));
-        let cell = match (wrong, Summary::of(&samples)) {
-            (Some(why), _) => Cell::failed(subject, Unit::Ns, why, proofs.to_vec()),
-            (None, Some(s)) => Cell::of(subject, Unit::Ns, s.median, s, proofs.to_vec()),
+        let cell = match (wrong, SampleSummary::of(&samples)) {
+            (Some(why), _) => MeasuredCell::failed(subject, CellUnit::Ns, why, proofs.to_vec()),
+            (None, Some(s)) => MeasuredCell::of(subject, CellUnit::Ns, s.median, s, proofs.to_vec()),
             (None, None) => {
-                Cell::absent(subject, Unit::Ns, "stopped before there was a sample", "let it run")
+                MeasuredCell::absent(subject, CellUnit::Ns, "stopped before there was a sample", "let it run")
             }
         };
-        if !matches!(cell.verdict, Verdict::Failed { .. }) {
+        if !matches!(cell.verdict, Credibility::Failed { .. }) {
             self.pool.give(ask.home, PageSize::Small, block);
         }
         cell
     }
 }
 
-type Played = (Vec<f64>, [Vec<Cpu>; 2]);
+type Played = (Vec<f64>, [Vec<CpuNumber>; 2]);
 
-fn play(ask: &Core, line: &AtomicU64, stop: &dyn Fn() -> bool) -> Result<Played, String> {
+fn play(ask: &CoreToCore, line: &AtomicU64, stop: &dyn Fn() -> bool) -> Result<Played, String> {
     let team = Step::new(2);
     let asked = Asked::new();
     std::thread::scope(|s| {

@@ -6,10 +6,10 @@ use homenode_sys::ring::Ring;
 
 use super::place::Trouble;
 use super::team::{Step, here};
-use super::{Random, Real, proof};
-use crate::cell::{Cell, Proof, Subject, Unit, Verdict};
-use crate::item::{Chase, Node, PageSize, Pair};
-use crate::stats::Summary;
+use super::{HostMeasurer, Random, proof};
+use crate::cell::{CellUnit, Credibility, MeasuredCell, Proof, Subject};
+use crate::item::{Chase, NodeNumber, NodePair, PageSize};
+use crate::stats::SampleSummary;
 
 /// Samples a lap, at most; a sample has at least [`LEAST`] steps, so that reading the clock does
 /// not show.
@@ -18,10 +18,10 @@ const LEAST: u64 = 1 << 10;
 /// Samples are taken until there are this many, however long they take.
 const ENOUGH: usize = 8;
 
-impl Real {
-    pub(super) fn latency(&mut self, pair: Pair, chase: &Chase, stop: &dyn Fn() -> bool) -> Cell {
+impl HostMeasurer {
+    pub(super) fn latency(&mut self, pair: NodePair, chase: &Chase, stop: &dyn Fn() -> bool) -> MeasuredCell {
         let subject = Subject::Latency { pair, page: chase.page };
-        let absent = |t: Trouble| Cell::absent(subject.clone(), Unit::Ns, t.why, t.remedy);
+        let absent = |t: Trouble| MeasuredCell::absent(subject.clone(), CellUnit::Ns, t.why, t.remedy);
         let Some(cpu) = self.host.some_cpus(pair.cpu, 1).first().copied() else {
             return absent(Trouble::new(
                 format!("{} has no CPU that can be used", pair.cpu),
@@ -40,7 +40,7 @@ impl Real {
         if let Some(why) =
             proof::wrong(&Proof { after: proof.before.clone(), ..proof.clone() }, before.missing, chase.page)
         {
-            return Cell::failed(subject, Unit::Ns, why, vec![proof]);
+            return MeasuredCell::failed(subject, CellUnit::Ns, why, vec![proof]);
         }
         self.tamper(ring.block(), pair.memory);
         let team = Step::new(1);
@@ -80,14 +80,14 @@ impl Real {
             }
         };
         // What was found to be wrong is not used again.
-        if !matches!(cell.verdict, Verdict::Failed { .. }) {
+        if !matches!(cell.verdict, Credibility::Failed { .. }) {
             self.pool.give_ring(pair.memory, chase.page, ring);
         }
         cell
     }
 
     /// A ring on that node, linked or not.
-    pub(super) fn ring(&mut self, node: Node, chase: &Chase) -> Result<Ring, Trouble> {
+    pub(super) fn ring(&mut self, node: NodeNumber, chase: &Chase) -> Result<Ring, Trouble> {
         let stride = (chase.stride.max(8) & !7) as usize;
         let bytes = chase.buffer.max(1).next_multiple_of(homenode_sys::HUGE as u64);
         let slots = bytes as usize / stride;
@@ -105,13 +105,15 @@ impl Real {
     }
 }
 
-fn finish(subject: Subject, samples: &[f64], proof: Proof, missing: u64, chase: &Chase) -> Cell {
+fn finish(subject: Subject, samples: &[f64], proof: Proof, missing: u64, chase: &Chase) -> MeasuredCell {
     if let Some(why) = proof::wrong(&proof, missing, chase.page) {
-        return Cell::failed(subject, Unit::Ns, why, vec![proof]);
+        return MeasuredCell::failed(subject, CellUnit::Ns, why, vec![proof]);
     }
-    match Summary::of(samples) {
-        None => Cell::absent(subject, Unit::Ns, "stopped before there was a sample", "let it run"),
-        Some(summary) => Cell::of(subject, Unit::Ns, summary.median, summary, vec![proof]),
+    match SampleSummary::of(samples) {
+        None => {
+            MeasuredCell::absent(subject, CellUnit::Ns, "stopped before there was a sample", "let it run")
+        }
+        Some(summary) => MeasuredCell::of(subject, CellUnit::Ns, summary.median, summary, vec![proof]),
     }
 }
 

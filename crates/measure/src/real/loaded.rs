@@ -3,18 +3,18 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use homenode_sys::block::Block;
+use homenode_sys::block::AnonymousMemory;
 use homenode_sys::ring::Ring;
 use homenode_sys::stream::{self, STEP};
 
 use super::latency::Asked;
 use super::place::Trouble;
 use super::team::{Step, here};
-use super::{Random, Real, proof};
+use super::{HostMeasurer, Random, proof};
 use crate::ask::IDLE;
-use crate::cell::{Cell, Proof, Subject, Unit};
-use crate::item::{Cpu, Load, Mix};
-use crate::stats::Summary;
+use crate::cell::{CellUnit, MeasuredCell, Proof, Subject};
+use crate::item::{CpuNumber, Load, Mix};
+use crate::stats::SampleSummary;
 
 /// Numbers in a piece of 4 KiB, between two pauses.
 const PIECE: usize = 512;
@@ -52,11 +52,12 @@ struct Point {
     samples: Vec<f64>,
 }
 
-impl Real {
-    pub(super) fn loaded(&mut self, load: &Load, stop: &dyn Fn() -> bool) -> Vec<Cell> {
+impl HostMeasurer {
+    pub(super) fn loaded(&mut self, load: &Load, stop: &dyn Fn() -> bool) -> Vec<MeasuredCell> {
         let subject = |pause| Subject::Loaded { pair: load.pair, mix: load.mix, pause };
         let absent = |t: Trouble| {
-            let cell = |p: &u32| Cell::absent(subject(*p), Unit::Ns, t.why.clone(), t.remedy.clone());
+            let cell =
+                |p: &u32| MeasuredCell::absent(subject(*p), CellUnit::Ns, t.why.clone(), t.remedy.clone());
             load.pauses.iter().map(cell).collect::<Vec<_>>()
         };
         let Some(cpu) = self.host.some_cpus(load.pair.cpu, 1).first().copied() else {
@@ -83,7 +84,7 @@ impl Real {
                 Err(t) => return absent(t),
             }
         }
-        let cpus: Vec<Cpu> = std::iter::once(cpu).chain(others.iter().copied()).collect();
+        let cpus: Vec<CpuNumber> = std::iter::once(cpu).chain(others.iter().copied()).collect();
         let mut proofs = Vec::new();
         for (cpu, span) in cpus.iter().zip(spans(&ring, &blocks)) {
             match proof::look(span) {
@@ -121,11 +122,11 @@ impl Real {
     }
 
     /// Who loads: other cores of the same node, else of the nodes nearest to it, which is said.
-    fn loaders(&self, load: &Load, cpu: Cpu) -> (Vec<Cpu>, Option<String>) {
+    fn loaders(&self, load: &Load, cpu: CpuNumber) -> (Vec<CpuNumber>, Option<String>) {
         let near = self.host.nearest_cpus(load.pair.cpu);
         for node in near {
             let cpus = self.host.some_cpus(node, usize::MAX);
-            let mine: Vec<Cpu> =
+            let mine: Vec<CpuNumber> =
                 cpus.into_iter().filter(|c| *c != cpu).take(load.threads.max(1) as usize).collect();
             if !mine.is_empty() {
                 let note = (node != load.pair.cpu)
@@ -137,8 +138,8 @@ impl Real {
     }
 }
 
-fn spans<'a>(ring: &'a Ring, blocks: &'a [Block]) -> impl Iterator<Item = homenode_sys::Span> + 'a {
-    std::iter::once(ring.block().span()).chain(blocks.iter().map(Block::span))
+fn spans<'a>(ring: &'a Ring, blocks: &'a [AnonymousMemory]) -> impl Iterator<Item = homenode_sys::Span> + 'a {
+    std::iter::once(ring.block().span()).chain(blocks.iter().map(AnonymousMemory::span))
 }
 
 fn cell(
@@ -148,27 +149,27 @@ fn cell(
     wrong: Option<&String>,
     proofs: &[Proof],
     note: Option<&String>,
-) -> Cell {
+) -> MeasuredCell {
     if let Some(why) = wrong {
-        return Cell::failed(subject, Unit::Ns, why, proofs.to_vec());
+        return MeasuredCell::failed(subject, CellUnit::Ns, why, proofs.to_vec());
     }
     let point = points.iter().find(|p| p.pause == pause);
-    let Some((point, summary)) = point.and_then(|p| Some((p, Summary::of(&p.samples)?))) else {
-        return Cell::absent(subject, Unit::Ns, "stopped before this point", "let it run");
+    let Some((point, summary)) = point.and_then(|p| Some((p, SampleSummary::of(&p.samples)?))) else {
+        return MeasuredCell::absent(subject, CellUnit::Ns, "stopped before this point", "let it run");
     };
-    let mut cell = Cell::of(subject, Unit::Ns, summary.median, summary, proofs.to_vec());
+    let mut cell = MeasuredCell::of(subject, CellUnit::Ns, summary.median, summary, proofs.to_vec());
     cell.more.insert("injected_mb_per_s".into(), point.rate);
     cell.notes.extend(note.cloned());
     cell
 }
 
-type Run = (Vec<Point>, Vec<Vec<Cpu>>);
+type Run = (Vec<Point>, Vec<Vec<CpuNumber>>);
 
 fn run(
     load: &Load,
-    cpus: &[Cpu],
+    cpus: &[CpuNumber],
     ring: &mut Ring,
-    blocks: &mut [Block],
+    blocks: &mut [AnonymousMemory],
     random: &mut Random,
     stop: &dyn Fn() -> bool,
 ) -> Result<Run, String> {
@@ -210,7 +211,7 @@ fn run(
         shared.over.store(true, Ordering::Relaxed);
         let ended = || "a thread that measures ended".to_owned();
         let waited = waiter.join().unwrap_or_else(|_| Err(ended()));
-        let read: Vec<Result<Vec<Cpu>, String>> =
+        let read: Vec<Result<Vec<CpuNumber>, String>> =
             loaders.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(ended()))).collect();
         (waited, read)
     });
@@ -268,7 +269,7 @@ fn point(
 
 /// Loads memory until the measurement ends. `mix` says how many pieces are only read for each piece
 /// that is read and written back.
-fn inject(block: &mut Block, mix: Mix, shared: &Shared, moved: &AtomicU64) {
+fn inject(block: &mut AnonymousMemory, mix: Mix, shared: &Shared, moved: &AtomicU64) {
     let numbers = block.floats_mut();
     numbers.fill(1.0);
     let bytes = (PIECE * 8) as u64;

@@ -2,25 +2,25 @@
 
 use std::time::{Duration, Instant};
 
-use homenode_sys::numa::{self, Status};
+use homenode_sys::numa::{self, PageStatus};
 use homenode_sys::{Errno, Span};
 
 use super::latency::Asked;
 use super::place::Trouble;
 use super::team::{Step, here};
-use super::{Real, proof};
-use crate::cell::{Cell, Subject, Unit, Verdict};
-use crate::item::{Cpu, Move, Node};
-use crate::stats::Summary;
+use super::{HostMeasurer, proof};
+use crate::cell::{CellUnit, Credibility, MeasuredCell, Subject};
+use crate::item::{CpuNumber, MigrationTest, NodeNumber};
+use crate::stats::SampleSummary;
 
 /// Pages a call: large ones cost least (a call has a fixed price, and the kernel moves in batches
 /// of its own).
 const BATCH: usize = 1 << 15;
 
-impl Real {
-    pub(super) fn migration(&mut self, ask: &Move, stop: &dyn Fn() -> bool) -> Cell {
+impl HostMeasurer {
+    pub(super) fn migration(&mut self, ask: &MigrationTest, stop: &dyn Fn() -> bool) -> MeasuredCell {
         let subject = Subject::Migration { from: ask.from, to: ask.to, page: ask.page };
-        let absent = |t: Trouble| Cell::absent(subject.clone(), Unit::MbPerS, t.why, t.remedy);
+        let absent = |t: Trouble| MeasuredCell::absent(subject.clone(), CellUnit::MbPerS, t.why, t.remedy);
         // Whoever moves pages in a program is near them, where there is a CPU.
         let near = self.host.nearest_cpus(ask.from).first().copied();
         let Some(cpu) = near.and_then(|n| self.host.some_cpus(n, 1).first().copied()) else {
@@ -58,7 +58,7 @@ impl Real {
             }
             mover.join().unwrap_or_else(|_| Err(Trouble::new("the thread that moves ended", "report this")))
         });
-        let (cpus, samples): (Vec<Cpu>, Vec<f64>) = match moved {
+        let (cpus, samples): (Vec<CpuNumber>, Vec<f64>) = match moved {
             Ok(moved) => moved,
             Err(t) => return absent(t),
         };
@@ -73,19 +73,22 @@ impl Real {
         // They were moved back each time.
         proof.after = after.nodes;
         proof.huge = if ask.page.bytes() > 4096 { proof.huge.min(after.huge) } else { after.huge };
-        let cell = match (proof::wrong(&proof, after.missing, ask.page), Summary::of(&samples)) {
-            (Some(why), _) => Cell::failed(subject, Unit::MbPerS, why, vec![proof]),
-            (None, None) => {
-                Cell::absent(subject, Unit::MbPerS, "stopped before a round was over", "let it run")
-            }
+        let cell = match (proof::wrong(&proof, after.missing, ask.page), SampleSummary::of(&samples)) {
+            (Some(why), _) => MeasuredCell::failed(subject, CellUnit::MbPerS, why, vec![proof]),
+            (None, None) => MeasuredCell::absent(
+                subject,
+                CellUnit::MbPerS,
+                "stopped before a round was over",
+                "let it run",
+            ),
             (None, Some(s)) => {
-                let mut cell = Cell::of(subject, Unit::MbPerS, s.median, s, vec![proof]);
+                let mut cell = MeasuredCell::of(subject, CellUnit::MbPerS, s.median, s, vec![proof]);
                 cell.more.insert("pages_per_s".into(), s.median * 1e6 / ask.page.bytes() as f64);
                 cell.more.insert("ns_per_page".into(), ask.page.bytes() as f64 * 1e3 / s.median);
                 cell
             }
         };
-        if !matches!(cell.verdict, Verdict::Failed { .. }) {
+        if !matches!(cell.verdict, Credibility::Failed { .. }) {
             self.pool.give(ask.from, ask.page, block);
         }
         cell
@@ -93,7 +96,7 @@ impl Real {
 }
 
 /// There, timed, and back again. 10^6 bytes a second, a sample a round.
-fn rounds(span: Span, ask: &Move, asked: &Asked) -> Result<Vec<f64>, Trouble> {
+fn rounds(span: Span, ask: &MigrationTest, asked: &Asked) -> Result<Vec<f64>, Trouble> {
     let pages: Vec<usize> = (span.start..span.end).step_by(ask.page.bytes() as usize).collect();
     let mut samples = Vec::new();
     let start = Instant::now();
@@ -117,9 +120,9 @@ fn rounds(span: Span, ask: &Move, asked: &Asked) -> Result<Vec<f64>, Trouble> {
 const TRIES: u32 = 20;
 
 /// Moves the pages, and waits for those that the kernel holds for a moment.
-pub(super) fn all_to(pages: &[usize], node: Node) -> Result<(), Trouble> {
+pub(super) fn all_to(pages: &[usize], node: NodeNumber) -> Result<(), Trouble> {
     let to = vec![i32::from(node.0); BATCH.min(pages.len())];
-    let mut status = vec![Status::UNKNOWN; to.len()];
+    let mut status = vec![PageStatus::UNKNOWN; to.len()];
     for pages in pages.chunks(BATCH) {
         let status = &mut status[..pages.len()];
         let mut tries = TRIES;
@@ -142,8 +145,8 @@ pub(super) fn all_to(pages: &[usize], node: Node) -> Result<(), Trouble> {
 fn stayed(
     pages: &[usize],
     to: &[i32],
-    node: Node,
-    status: &mut [Status],
+    node: NodeNumber,
+    status: &mut [PageStatus],
 ) -> Result<Option<(usize, Option<Errno>)>, Trouble> {
     let left = numa::move_to(pages, to, status)
         .map_err(|e| Trouble::forbidden(&format!("moving pages to {node}"), &e))?;
@@ -151,7 +154,7 @@ fn stayed(
         // The statuses are not written then.
         numa::query(pages, status).map_err(|e| Trouble::forbidden("asking where pages are", &e))?;
     }
-    let stays = |s: &&Status| s.node().is_none_or(|n| n.0 != node.0);
+    let stays = |s: &&PageStatus| s.node().is_none_or(|n| n.0 != node.0);
     let first = status.iter().find(stays);
     Ok(first.map(|first| (status.iter().filter(stays).count(), first.errno())))
 }

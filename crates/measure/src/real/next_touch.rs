@@ -5,8 +5,8 @@ use std::hint::black_box;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use homenode_runtime::moving::{self, Mechanism, Options};
-use homenode_sys::block::Block;
+use homenode_runtime::moving::{self, Mechanism, MovingOptions};
+use homenode_sys::block::AnonymousMemory;
 use homenode_sys::{PAGE, memory};
 
 use super::latency::Asked;
@@ -14,10 +14,10 @@ use super::migration::all_to;
 use super::place::Trouble;
 use super::proof::huge_bytes;
 use super::team::{Step, here};
-use super::{Real, proof};
-use crate::cell::{Cell, Proof, Subject, Unit};
-use crate::item::{Cpu, Move, PageSize};
-use crate::stats::Summary;
+use super::{HostMeasurer, proof};
+use crate::cell::{CellUnit, MeasuredCell, Proof, Subject};
+use crate::item::{CpuNumber, MigrationTest, PageSize};
+use crate::stats::SampleSummary;
 
 /// Words of a page of 4 KiB.
 const WORDS: usize = PAGE / 8;
@@ -35,10 +35,10 @@ struct Rounds {
     huge: Vec<f64>,
 }
 
-impl Real {
-    pub(super) fn next_touch(&mut self, ask: &Move, stop: &dyn Fn() -> bool) -> Cell {
+impl HostMeasurer {
+    pub(super) fn next_touch(&mut self, ask: &MigrationTest, stop: &dyn Fn() -> bool) -> MeasuredCell {
         let subject = Subject::NextTouch { from: ask.from, to: ask.to, page: ask.page };
-        let absent = |t: Trouble| Cell::absent(subject.clone(), Unit::Ns, t.why, t.remedy);
+        let absent = |t: Trouble| MeasuredCell::absent(subject.clone(), CellUnit::Ns, t.why, t.remedy);
         let Some(cpu) = self.host.some_cpus(ask.to, 1).first().copied() else {
             return absent(Trouble::new(
                 format!("{} has no CPU that could touch", ask.to),
@@ -46,7 +46,7 @@ impl Real {
             ));
         };
         // This process makes no call past the C library that gives memory up.
-        let started = moving::start(&Options { copy_unseen: true, ..Options::default() });
+        let started = moving::start(&MovingOptions { copy_unseen: true, ..MovingOptions::default() });
         if started.mechanism == Mechanism::None {
             return absent(Trouble::new(
                 format!("there is no way to do it: {}", started.reasons.join("; ")),
@@ -76,14 +76,14 @@ impl Real {
         let there =
             Proof { node: Some(ask.from), came_from: None, after: before.nodes.clone(), ..proof.clone() };
         if let Some(why) = proof::wrong(&there, before.missing, ask.page) {
-            return Cell::failed(subject, Unit::Ns, why, vec![proof]);
+            return MeasuredCell::failed(subject, CellUnit::Ns, why, vec![proof]);
         }
         let touched = touch(&block, ask, cpu, stop);
         let touched = touched.and_then(|t| {
             self.tamper(&block, ask.to);
             Ok((t, proof::look(block.span())?))
         });
-        let ((cpus, rounds), after): ((Vec<Cpu>, Rounds), _) = match touched {
+        let ((cpus, rounds), after): ((Vec<CpuNumber>, Rounds), _) = match touched {
             Ok(touched) => touched,
             Err(t) => {
                 moving::disarm_all();
@@ -98,18 +98,20 @@ impl Real {
             ..proof.clone()
         };
         // The block is not used again: its pages are on the other node now, and small.
-        match (proof::wrong(&size, after.missing, ask.page), Summary::of(&rounds.touch)) {
-            (Some(why), _) => Cell::failed(subject, Unit::Ns, why, vec![proof]),
-            (None, None) => Cell::absent(subject, Unit::Ns, "stopped before a round was over", "let it run"),
+        match (proof::wrong(&size, after.missing, ask.page), SampleSummary::of(&rounds.touch)) {
+            (Some(why), _) => MeasuredCell::failed(subject, CellUnit::Ns, why, vec![proof]),
+            (None, None) => {
+                MeasuredCell::absent(subject, CellUnit::Ns, "stopped before a round was over", "let it run")
+            }
             (None, Some(s)) => {
-                let mut cell = Cell::of(subject, Unit::Ns, s.median, s, vec![proof]);
+                let mut cell = MeasuredCell::of(subject, CellUnit::Ns, s.median, s, vec![proof]);
                 cell.more.insert("mb_per_s".into(), ask.page.bytes() as f64 * 1e3 / s.median);
                 for (name, values) in [
                     ("arm_ns", &rounds.arm),
                     ("settle_ns", &rounds.settle),
                     ("huge_afterwards", &rounds.huge),
                 ] {
-                    cell.more.extend(Summary::of(values).map(|s| (name.to_owned(), s.median)));
+                    cell.more.extend(SampleSummary::of(values).map(|s| (name.to_owned(), s.median)));
                 }
                 cell.notes.push(format!("by {}", started.mechanism.name()));
                 cell
@@ -121,11 +123,11 @@ impl Real {
 /// Touches the block from a thread on `cpu`, round after round, until `stop`. Returns the CPUs on
 /// which the thread ran, and what the rounds took.
 fn touch(
-    block: &Block,
-    ask: &Move,
-    cpu: Cpu,
+    block: &AnonymousMemory,
+    ask: &MigrationTest,
+    cpu: CpuNumber,
     stop: &dyn Fn() -> bool,
-) -> Result<(Vec<Cpu>, Rounds), Trouble> {
+) -> Result<(Vec<CpuNumber>, Rounds), Trouble> {
     let (team, asked) = (Step::new(1), Asked::new());
     std::thread::scope(|s| {
         let toucher = s.spawn(|| {
@@ -143,7 +145,7 @@ fn touch(
 }
 
 /// Arms, touches, ends it, brings the pages back; the last round leaves them where they went.
-fn rounds(block: &Block, ask: &Move, asked: &Asked) -> Result<Rounds, Trouble> {
+fn rounds(block: &AnonymousMemory, ask: &MigrationTest, asked: &Asked) -> Result<Rounds, Trouble> {
     let pages = block.span().len() as f64 / ask.page.bytes() as f64;
     for (i, word) in block.words().iter().step_by(WORDS).enumerate() {
         word.store(i as u64, Ordering::Relaxed);
@@ -200,7 +202,7 @@ fn rounds(block: &Block, ask: &Move, asked: &Asked) -> Result<Rounds, Trouble> {
 }
 
 /// Back to where they were, in the pages that are asked for.
-fn back(block: &Block, ask: &Move) -> Result<(), Trouble> {
+fn back(block: &AnonymousMemory, ask: &MigrationTest) -> Result<(), Trouble> {
     let whole = ask.page == PageSize::Huge && huge_bytes(block.span()) == block.span().len() as u64;
     let step = if whole { ask.page.bytes() as usize } else { PAGE };
     let pages: Vec<usize> = (block.span().start..block.span().end).step_by(step).collect();

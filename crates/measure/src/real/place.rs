@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use homenode_model::NodeId;
-use homenode_sys::block::Block;
+use homenode_sys::block::AnonymousMemory;
 use homenode_sys::numa::{self, MemoryPolicy};
 use homenode_sys::{Error, memory};
 
-use super::{Real, Sabotage};
-use crate::item::{Node, PageSize};
+use super::{HostMeasurer, Sabotage};
+use crate::item::{NodeNumber, PageSize};
 
 /// Why memory could not be had, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,30 +34,35 @@ impl Trouble {
 /// Blocks that were placed and may be used again; placing takes longer than measuring.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
-    free: BTreeMap<(Node, PageSize, usize), Vec<Block>>,
-    rings: BTreeMap<(Node, PageSize, usize), homenode_sys::ring::Ring>,
+    free: BTreeMap<(NodeNumber, PageSize, usize), Vec<AnonymousMemory>>,
+    rings: BTreeMap<(NodeNumber, PageSize, usize), homenode_sys::ring::Ring>,
 }
 
 impl Pool {
     /// Gives a block back.
-    pub fn give(&mut self, node: Node, page: PageSize, block: Block) {
+    pub fn give(&mut self, node: NodeNumber, page: PageSize, block: AnonymousMemory) {
         self.free.entry((node, page, block.span().len())).or_default().push(block);
     }
     /// Gives a ring back.
-    pub fn give_ring(&mut self, node: Node, page: PageSize, ring: homenode_sys::ring::Ring) {
+    pub fn give_ring(&mut self, node: NodeNumber, page: PageSize, ring: homenode_sys::ring::Ring) {
         self.rings.insert((node, page, ring.slots()), ring);
     }
     /// The ring with this number of slots, if there is one. All others are dropped: each is large.
-    pub fn ring(&mut self, node: Node, page: PageSize, slots: usize) -> Option<homenode_sys::ring::Ring> {
+    pub fn ring(
+        &mut self,
+        node: NodeNumber,
+        page: PageSize,
+        slots: usize,
+    ) -> Option<homenode_sys::ring::Ring> {
         let found = self.rings.remove(&(node, page, slots));
         self.rings.clear();
         found
     }
     /// Drops what is not on one of `nodes` with such pages.
-    pub fn keep(&mut self, nodes: &[Node], page: PageSize) {
+    pub fn keep(&mut self, nodes: &[NodeNumber], page: PageSize) {
         self.free.retain(|(n, p, _), _| nodes.contains(n) && *p == page);
     }
-    fn take(&mut self, node: Node, page: PageSize, bytes: usize) -> Option<Block> {
+    fn take(&mut self, node: NodeNumber, page: PageSize, bytes: usize) -> Option<AnonymousMemory> {
         self.free.get_mut(&(node, page, bytes))?.pop()
     }
     fn clear(&mut self) {
@@ -66,15 +71,20 @@ impl Pool {
     }
 }
 
-impl Real {
+impl HostMeasurer {
     /// Memory of `bytes` on `node` with pages of that size, every page there.
-    pub(super) fn place(&mut self, bytes: u64, node: Node, page: PageSize) -> Result<Block, Trouble> {
+    pub(super) fn place(
+        &mut self,
+        bytes: u64,
+        node: NodeNumber,
+        page: PageSize,
+    ) -> Result<AnonymousMemory, Trouble> {
         let whole = bytes.max(1).next_multiple_of(homenode_sys::HUGE as u64);
         if let Some(block) = self.pool.take(node, page, whole as usize) {
             return Ok(block);
         }
         self.room_for(whole, node)?;
-        let block = Block::new(whole as usize).map_err(|e| {
+        let block = AnonymousMemory::new(whole as usize).map_err(|e| {
             Trouble::new(
                 format!("{whole} bytes of address space: {e}"),
                 "ask for a smaller --buffer, or raise ulimit -v",
@@ -101,7 +111,7 @@ impl Real {
     }
 
     /// Not to be killed for memory, look first.
-    fn room_for(&mut self, bytes: u64, node: Node) -> Result<(), Trouble> {
+    fn room_for(&mut self, bytes: u64, node: NodeNumber) -> Result<(), Trouble> {
         if self.host.room(node) < bytes {
             self.pool.clear();
         }
@@ -114,8 +124,8 @@ impl Real {
     }
 
     /// By policy where that is allowed, else by touching it from there.
-    fn populate(&self, block: &Block, node: Node) -> Result<(), Trouble> {
-        let touch = |block: &Block| match memory::populate(block.span()) {
+    fn populate(&self, block: &AnonymousMemory, node: NodeNumber) -> Result<(), Trouble> {
+        let touch = |block: &AnonymousMemory| match memory::populate(block.span()) {
             Ok(()) => Ok(()),
             // Before Linux 5.14.
             Err(e) if e.errno.0 == 22 => {
@@ -155,12 +165,12 @@ impl Real {
     }
 
     /// Moves a page of the memory away, when that was asked for.
-    pub(super) fn tamper(&self, block: &Block, node: Node) {
+    pub(super) fn tamper(&self, block: &AnonymousMemory, node: NodeNumber) {
         if self.sabotage == Some(Sabotage::Migrate)
             && let Some(other) = self.elsewhere(node)
         {
             let page = block.span().start + block.span().len() / 2;
-            let mut status = [numa::Status::UNKNOWN];
+            let mut status = [numa::PageStatus::UNKNOWN];
             // If it does not move, the measurement succeeds and whoever asked for the fault sees
             // that.
             let _ = numa::move_to(&[page], &[i32::from(other.0)], &mut status);

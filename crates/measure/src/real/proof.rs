@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use homenode_sys::numa::{self, Status};
+use homenode_sys::numa::{self, PageStatus};
 use homenode_sys::{HUGE, PAGE, Span, maps};
 
 use super::place::Trouble;
 use crate::cell::Proof;
-use crate::item::{Cpu, Node, PageSize};
+use crate::item::{CpuNumber, NodeNumber, PageSize};
 
 /// Pages asked for at a time.
 const BATCH: usize = 1 << 14;
@@ -16,7 +16,7 @@ const BATCH: usize = 1 << 14;
 /// What the kernel says of some memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    pub nodes: BTreeMap<Node, u64>,
+    pub nodes: BTreeMap<NodeNumber, u64>,
     pub missing: u64,
     pub by: &'static str,
     pub huge: u64,
@@ -44,11 +44,11 @@ pub(super) fn look(span: Span) -> Result<Seen, Trouble> {
     }
 }
 
-fn query(span: Span, step: usize) -> homenode_sys::Result<(BTreeMap<Node, u64>, u64)> {
+fn query(span: Span, step: usize) -> homenode_sys::Result<(BTreeMap<NodeNumber, u64>, u64)> {
     let (mut nodes, mut missing) = (BTreeMap::new(), 0);
     let mut at = span.start;
     let mut pages = Vec::with_capacity(BATCH);
-    let mut status = vec![Status::UNKNOWN; BATCH];
+    let mut status = vec![PageStatus::UNKNOWN; BATCH];
     while at < span.end {
         pages.clear();
         while at < span.end && pages.len() < BATCH {
@@ -58,7 +58,7 @@ fn query(span: Span, step: usize) -> homenode_sys::Result<(BTreeMap<Node, u64>, 
         numa::query(&pages, &mut status[..pages.len()])?;
         for s in &status[..pages.len()] {
             match s.node() {
-                Some(node) => *nodes.entry(Node(node.0)).or_default() += 1,
+                Some(node) => *nodes.entry(NodeNumber(node.0)).or_default() += 1,
                 None => missing += 1,
             }
         }
@@ -68,13 +68,13 @@ fn query(span: Span, step: usize) -> homenode_sys::Result<(BTreeMap<Node, u64>, 
 
 /// Base pages by node of the mapping that starts where `span` does (`N0=12` in its line;
 /// Documentation/filesystems/proc).
-fn counted(numa_maps: &str, span: Span) -> Option<BTreeMap<Node, u64>> {
+fn counted(numa_maps: &str, span: Span) -> Option<BTreeMap<NodeNumber, u64>> {
     let line = numa_maps.lines().find(|l| {
         let first = l.split_whitespace().next();
         first.and_then(|a| usize::from_str_radix(a, 16).ok()) == Some(span.start)
     })?;
     let words = line.split_whitespace().filter_map(|w| w.strip_prefix('N')?.split_once('='));
-    Some(words.filter_map(|(n, pages)| Some((Node(n.parse().ok()?), pages.parse().ok()?))).collect())
+    Some(words.filter_map(|(n, pages)| Some((NodeNumber(n.parse().ok()?), pages.parse().ok()?))).collect())
 }
 
 /// How much of a block is in huge pages: by `PAGEMAP_SCAN`, before Linux 6.7 by `smaps`.
@@ -95,7 +95,7 @@ pub(super) fn huge_bytes(span: Span) -> u64 {
 }
 
 /// A proof that is being made: the CPUs are read by the thread itself.
-pub(super) fn begin(cpu: Cpu, node: Node, span: Span, before: &Seen) -> Proof {
+pub(super) fn begin(cpu: CpuNumber, node: NodeNumber, span: Span, before: &Seen) -> Proof {
     Proof {
         cpu: Some(cpu),
         node: Some(node),
@@ -155,11 +155,11 @@ mod tests {
     use super::*;
 
     fn good() -> Proof {
-        let on = |n| BTreeMap::from([(Node(n), 512)]);
+        let on = |n| BTreeMap::from([(NodeNumber(n), 512)]);
         Proof {
-            cpu: Some(Cpu(3)),
-            cpu_read: vec![Cpu(3), Cpu(3)],
-            node: Some(Node(1)),
+            cpu: Some(CpuNumber(3)),
+            cpu_read: vec![CpuNumber(3), CpuNumber(3)],
+            node: Some(NodeNumber(1)),
             came_from: None,
             before: on(1),
             after: on(1),
@@ -174,15 +174,19 @@ mod tests {
         let small = PageSize::Small;
         assert_eq!(wrong(&good(), 0, small), None);
         let say = |p: &Proof, page| wrong(p, 0, page).unwrap();
-        let p = Proof { cpu_read: vec![Cpu(3), Cpu(4)], ..good() };
+        let p = Proof { cpu_read: vec![CpuNumber(3), CpuNumber(4)], ..good() };
         assert_eq!(say(&p, small), "the thread was bound to CPU 3 and ran on CPU 4");
-        let p = Proof { before: BTreeMap::from([(Node(0), 512)]), ..good() };
+        let p = Proof { before: BTreeMap::from([(NodeNumber(0), 512)]), ..good() };
         assert_eq!(say(&p, small), "before measuring, 512 of 512 pages were on node 0 instead of node 1");
-        let p = Proof { after: BTreeMap::from([(Node(0), 1), (Node(1), 511)]), ..good() };
+        let p = Proof { after: BTreeMap::from([(NodeNumber(0), 1), (NodeNumber(1), 511)]), ..good() };
         assert_eq!(say(&p, small), "after measuring, 1 of 512 pages were on node 0 instead of node 1");
-        let p = Proof { came_from: Some(Node(0)), before: BTreeMap::from([(Node(0), 512)]), ..good() };
+        let p = Proof {
+            came_from: Some(NodeNumber(0)),
+            before: BTreeMap::from([(NodeNumber(0), 512)]),
+            ..good()
+        };
         assert_eq!(wrong(&p, 0, small), None, "they came over");
-        let p = Proof { came_from: Some(Node(0)), ..good() };
+        let p = Proof { came_from: Some(NodeNumber(0)), ..good() };
         assert_eq!(say(&p, small), "before measuring, 512 of 512 pages were on node 1 instead of node 0");
         let p = Proof { after: BTreeMap::new(), ..good() };
         assert_eq!(say(&p, small), "after measuring, no page was on node 1");
@@ -195,7 +199,7 @@ mod tests {
     fn a_line_of_numa_maps_is_counted() {
         let text = "5000 default file=/bin/x mapped=1 N0=1\n7f00 bind:1 anon=512 dirty=512 N0=2 N1=510 kernelpagesize_kB=4";
         let nodes = counted(text, Span::new(0x7f00, 1 << 21)).unwrap();
-        assert_eq!(nodes, BTreeMap::from([(Node(0), 2), (Node(1), 510)]));
+        assert_eq!(nodes, BTreeMap::from([(NodeNumber(0), 2), (NodeNumber(1), 510)]));
         assert_eq!(counted(text, Span::new(0x7f01, 1)), None);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use homenode_sys::affinity::CpuSet;
 use homenode_sys::{affinity, numa};
 
-use crate::item::Cpu;
+use crate::item::CpuNumber;
 
 /// A barrier that spins, for sleeping threads would measure how they wake up.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Step {
 
     /// Binds the caller to `cpu` and waits for all; the CPU that it then runs on, if every member
     /// could be bound.
-    pub fn join(&self, cpu: Cpu) -> Result<Cpu, String> {
+    pub fn join(&self, cpu: CpuNumber) -> Result<CpuNumber, String> {
         let bound = pin(cpu);
         if bound.is_err() {
             self.failed.store(true, Ordering::Release);
@@ -66,11 +66,11 @@ impl Step {
 }
 
 /// Binds the caller to a CPU.
-pub(super) fn pin(cpu: Cpu) -> homenode_sys::Result<()> {
+pub(super) fn pin(cpu: CpuNumber) -> homenode_sys::Result<()> {
     affinity::set(&CpuSet::of([cpu.0]))
 }
 
 /// The CPU that runs the caller.
-pub(super) fn here() -> Cpu {
-    Cpu(numa::here().0)
+pub(super) fn here() -> CpuNumber {
+    CpuNumber(numa::here().0)
 }

@@ -1,7 +1,7 @@
 //! What a process that was killed has left.
 
 use homenode_dataset::tables::{ALL, Interval, Migration, Residency};
-use homenode_dataset::{Basis, Dataset, Kind, Meta, Writer};
+use homenode_dataset::{Basis, Dataset, DatasetMeta, DatasetWriter, RecordingKind};
 
 use crate::support::{Folder, frames, observe, program};
 
@@ -43,7 +43,11 @@ fn cut_off_at_every_byte_it_is_a_data_set_that_says_so() {
 fn an_unfinished_recording_is_adopted_and_still_called_cut_off() {
     let folder = Folder::new("adopt");
     let path = folder.path().join("r.hnrec");
-    let writer = Writer::create(&path, Meta::new(Kind::Run, Basis::Presence, vec!["./app".into()])).unwrap();
+    let writer = DatasetWriter::create(
+        &path,
+        DatasetMeta::new(RecordingKind::Run, Basis::Presence, vec!["./app".into()]),
+    )
+    .unwrap();
     let streams = path.join(homenode_observed::STREAMS);
     std::fs::create_dir(&streams).unwrap();
     let bytes = frames(&program(7, 0), 3);

@@ -10,10 +10,10 @@ use homenode_dataset::Dataset;
 use homenode_dataset::tables::{ALL, Migration, Object, Region, Residency};
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 use homenode_wire::bounded::TEXT;
-use homenode_wire::facts::{Module, Origin};
+use homenode_wire::facts::{LoadedFile, Origin};
 use homenode_wire::frame::HEADER;
 use homenode_wire::live::{
-    Cause, IntervalNo, IterationNo, Live, ObjectNo, Pages, RegionKey, RegionNo, VERSION,
+    IntervalNo, IterationNo, LiveRecord, MoveOrigin, ObjectNo, Pages, RegionIdentity, RegionNo, VERSION,
 };
 
 use crate::support::{Folder, frame, frames, home, migration, object, observe, pages, program, start};
@@ -88,9 +88,15 @@ fn pages_of_an_impossible_size_are_refused() {
     for bytes in [0, 1, 4095, 1 << 40] {
         let folder = Folder::new(&format!("page-{bytes}"));
         let policy = String::new();
-        let start =
-            Live::Start { clock: Ns(0), pid: 7, nodes: 1, pretended: false, page: Bytes(bytes), policy };
-        folder.stream(7, &frame(&[start, Live::End { whole: true }]));
+        let start = LiveRecord::Start {
+            clock: Ns(0),
+            pid: 7,
+            nodes: 1,
+            pretended: false,
+            page: Bytes(bytes),
+            policy,
+        };
+        folder.stream(7, &frame(&[start, LiveRecord::End { whole: true }]));
         let missing = missing(&observe(folder.path()).0);
         assert!(missing[0].contains(&format!("pages of {bytes} bytes")), "{missing:?}");
     }
@@ -102,19 +108,22 @@ fn names_with_escapes_newlines_and_megabytes_stay_bounded_text() {
     let long = "x".repeat(10 << 20);
     let mut records = program(7, 0);
     for (i, name) in [&evil, &long].into_iter().enumerate() {
-        if let Live::Start { policy, .. } = &mut records[0] {
+        if let LiveRecord::Start { policy, .. } = &mut records[0] {
             policy.clone_from(name);
         }
         let path = format!("/{name}");
-        records.insert(5, Live::Module(Module { base: 0, low: 0, high: u64::MAX, path: path.clone() }));
-        records.insert(6, Live::Source { name: name.clone(), says: Default::default() });
-        records.insert(7, Live::Note { text: name.clone() });
+        records.insert(
+            5,
+            LiveRecord::Module(LoadedFile { base: 0, low: 0, high: u64::MAX, path: path.clone() }),
+        );
+        records.insert(6, LiveRecord::Source { name: name.clone(), says: Default::default() });
+        records.insert(7, LiveRecord::Note { text: name.clone() });
         let (number, bytes, python) = (ObjectNo(50 + i as u32), Bytes(4096), Some(name.clone()));
         let origin = Origin::Allocated([0x1000, 0x2000, 0, 0, 0, 0]);
-        records.insert(8, Live::Object { number, origin, address: 0, bytes, birth: Ns(0), python });
+        records.insert(8, LiveRecord::Object { number, origin, address: 0, bytes, birth: Ns(0), python });
         let origin = Origin::Library(path.into(), 64);
         let (number, python) = (ObjectNo(60 + i as u32), None);
-        records.insert(9, Live::Object { number, origin, address: 0, bytes, birth: Ns(0), python });
+        records.insert(9, LiveRecord::Object { number, origin, address: 0, bytes, birth: Ns(0), python });
     }
     let folder = Folder::new("names");
     folder.stream(7, &frames(&records, 4));
@@ -139,8 +148,8 @@ fn the_largest_numbers_are_survived() {
     let origin = Origin::Static(u64::MAX);
     let hostile = [
         start(7, u64::MAX),
-        Live::Region { number: region, key: RegionKey { function: u64::MAX, caller: 0 } },
-        Live::Object {
+        LiveRecord::Region { number: region, key: RegionIdentity { function: u64::MAX, caller: 0 } },
+        LiveRecord::Object {
             number: object,
             origin,
             address: u64::MAX,
@@ -148,28 +157,45 @@ fn the_largest_numbers_are_survived() {
             birth: max,
             python: None,
         },
-        Live::Home { interval, object, pages: all, node: Some(node) },
-        Live::Home { interval, object, pages: Pages { first: 0, count: u32::MAX }, node: Some(NodeId(0)) },
-        Live::Migration {
+        LiveRecord::Home { interval, object, pages: all, node: Some(node) },
+        LiveRecord::Home {
+            interval,
+            object,
+            pages: Pages { first: 0, count: u32::MAX },
+            node: Some(NodeId(0)),
+        },
+        LiveRecord::Migration {
             time: max,
             object,
             pages: all,
             from: node,
             to: NodeId(64),
-            cause: Cause::Kernel,
+            cause: MoveOrigin::Kernel,
             region: Some(region),
             cost: Some(max),
             outcome: MoveResult::Moved,
         },
-        Live::Interval { index: interval, begin: max, end: max, iteration: Some(IterationNo(u32::MAX)) },
-        Live::Interval { index: interval, begin: max, end: Ns(0), iteration: None },
-        Live::RegionTime { interval, region, runs: u32::MAX, time: max },
-        Live::RegionTime { interval, region, runs: u32::MAX, time: max },
-        Live::Own { time: max, own: max, cpu: max },
-        Live::ObjectGone { number: object, death: max },
-        Live::ObjectGone { number: object, death: max },
-        Live::Sample { time: max, object: ObjectNo(3), page: u32::MAX, held_back: true, node, home: node },
-        Live::End { whole: true },
+        LiveRecord::Interval {
+            index: interval,
+            begin: max,
+            end: max,
+            iteration: Some(IterationNo(u32::MAX)),
+        },
+        LiveRecord::Interval { index: interval, begin: max, end: Ns(0), iteration: None },
+        LiveRecord::RegionTime { interval, region, runs: u32::MAX, time: max },
+        LiveRecord::RegionTime { interval, region, runs: u32::MAX, time: max },
+        LiveRecord::Own { time: max, own: max, cpu: max },
+        LiveRecord::ObjectGone { number: object, death: max },
+        LiveRecord::ObjectGone { number: object, death: max },
+        LiveRecord::Sample {
+            time: max,
+            object: ObjectNo(3),
+            page: u32::MAX,
+            held_back: true,
+            node,
+            home: node,
+        },
+        LiveRecord::End { whole: true },
     ];
     let folder = Folder::new("largest");
     folder.stream(7, &frames(&hostile, 4));
@@ -187,9 +213,9 @@ fn a_few_bytes_cannot_ask_for_memory_or_time() {
     let mut records = vec![start(7, 0), object(0, u64::MAX, 0x4000)];
     for i in 0..20_000_u32 {
         records.push(home(0, pages(i * 3, u32::MAX), (i % 5) as u16));
-        records.push(migration(1, pages(0, u32::MAX - i), 0, (i % 3) as u16, Cause::Policy));
+        records.push(migration(1, pages(0, u32::MAX - i), 0, (i % 3) as u16, MoveOrigin::Policy));
     }
-    records.push(Live::End { whole: true });
+    records.push(LiveRecord::End { whole: true });
     let folder = Folder::new("all-pages");
     folder.stream(7, &frames(&records, 2000));
     let begin = Instant::now();
@@ -212,7 +238,7 @@ impl Rng {
 
 /// The frame with its checksum made right again.
 fn sealed(payload: &[u8]) -> Vec<u8> {
-    let mut frame = frame(&[Live::End { whole: true }])[..8].to_vec();
+    let mut frame = frame(&[LiveRecord::End { whole: true }])[..8].to_vec();
     frame.extend((payload.len() as u32).to_le_bytes());
     let mut sum = crc32fast::Hasher::new();
     sum.update(&frame);

@@ -6,7 +6,7 @@ use homenode_dataset::tables::{
     Access, Interval, Iteration, Migration, Object, Region, Residency, ThreadStay,
 };
 use homenode_model::Ns;
-use homenode_wire::live::Live;
+use homenode_wire::live::LiveRecord;
 
 use crate::support::{Folder, MS, frames, observe, program, start};
 
@@ -76,6 +76,6 @@ fn one_that_says_nothing_is_named_too() {
 #[test]
 fn a_process_that_gave_up_did_not_come_to_its_end() {
     let folder = Folder::new("gave-up");
-    folder.stream(7, &frames(&[start(7, 0), Live::End { whole: false }], 5));
+    folder.stream(7, &frames(&[start(7, 0), LiveRecord::End { whole: false }], 5));
     assert_eq!(observe(folder.path()).1.early, [7]);
 }

@@ -2,18 +2,18 @@
 //! threads.
 
 use homenode_dataset::tables::{
-    Access, Cause, FirstTouch, GuardGroup, Interval, Iteration, IterationSource, Link, Migration,
-    MoveOutcome, Node, Object, ObjectKind, OwnCost, Region, RegionKind, RegionTime, Residency, Sample,
+    Access, FirstTouch, GuardGroup, Interval, Iteration, IterationSource, Link, Migration, MigrationCause,
+    MigrationOutcome, Node, Object, ObjectKind, OwnCost, Region, RegionKind, RegionTime, Residency, Sample,
     ThreadStay,
 };
-use homenode_dataset::{Basis, Dataset, Tally};
+use homenode_dataset::{Basis, Dataset, SeenCount};
 use homenode_model::{AccessKind, Bytes, MoveResult, NodeId, Ns};
-use homenode_wire::facts::{FRAMES, Module, Origin};
-use homenode_wire::live::{self, Live, ObjectNo, RegionKey, RegionNo, Says, ThreadNo};
+use homenode_wire::facts::{FRAMES, LoadedFile, Origin};
+use homenode_wire::live::{self, LiveRecord, ObjectNo, RegionIdentity, RegionNo, SourceAnswers, ThreadNo};
 
 use crate::support::{Folder, MS, frames, home, migration, object, observe, pages, program, start};
 
-fn set_of(name: &str, records: &[Live]) -> Dataset {
+fn set_of(name: &str, records: &[LiveRecord]) -> Dataset {
     let folder = Folder::new(name);
     folder.stream(7, &frames(records, 5));
     observe(folder.path()).0
@@ -56,8 +56,8 @@ fn moves_have_time_cause_region_and_what_came_of_them() {
     assert_eq!(
         short,
         [
-            (12, 1, 0, 8, 0, 1, Cause::NextTouch, MoveOutcome::Moved),
-            (25, 2, 2, 4, 1, 0, Cause::Undo, MoveOutcome::PingPong),
+            (12, 1, 0, 8, 0, 1, MigrationCause::NextTouch, MigrationOutcome::Moved),
+            (25, 2, 2, 4, 1, 0, MigrationCause::Undo, MigrationOutcome::PingPong),
         ]
     );
     assert!(
@@ -95,30 +95,32 @@ fn sightings_keep_their_basis_place_and_kind() {
     let short: Vec<_> = rows.iter().map(|a| (a.interval.0, a.page, a.node.0, a.home.0, a.kind)).collect();
     assert_eq!(short, [(0, 3, 1, 0, Some(AccessKind::Write)), (2, 9, 1, 0, Some(AccessKind::Write))]);
     let sampled = Basis::Sampled { one_in: 100 };
-    assert_eq!(rows[0].tally, Tally::new(5, sampled));
-    assert_eq!(rows[1].tally, Tally::new(7, sampled));
+    assert_eq!(rows[0].tally, SeenCount::new(5, sampled));
+    assert_eq!(rows[1].tally, SeenCount::new(7, sampled));
 }
 
 #[test]
 fn who_cannot_count_has_no_counts() {
     let mut records = program(7, 0);
-    records[3] = Live::Source { name: "faults".into(), says: Says::Presence };
+    records[3] = LiveRecord::Source { name: "faults".into(), says: SourceAnswers::Presence };
     let set = set_of("presence", &records);
     assert_eq!(set.meta().basis, "presence");
     assert!(
-        set.rows::<Access>()
-            .all(|a| a.tally == Tally::new(5, Basis::Presence) || a.tally == Tally::new(7, Basis::Presence))
+        set.rows::<Access>().all(|a| a.tally == SeenCount::new(5, Basis::Presence)
+            || a.tally == SeenCount::new(7, Basis::Presence))
     );
     // A sample that stands for no access is none.
-    records[3] = Live::Source { name: "samples".into(), says: Says::Sampled { one_in: 0 } };
+    records[3] = LiveRecord::Source { name: "samples".into(), says: SourceAnswers::Sampled { one_in: 0 } };
     assert_eq!(set_of("presence-0", &records).meta().basis, "presence");
 }
 
 #[test]
 fn regions_have_runs_times_and_a_kind() {
     let mut records = program(7, 0);
-    records
-        .insert(10, Live::Region { number: RegionNo(1), key: RegionKey { function: 12, caller: 0x40_2000 } });
+    records.insert(
+        10,
+        LiveRecord::Region { number: RegionNo(1), key: RegionIdentity { function: 12, caller: 0x40_2000 } },
+    );
     let set = set_of("regions", &records);
     let rows: Vec<_> = set.rows::<Region>().map(|r| (r.region.0, r.kind, r.runs, r.time_ns.0)).collect();
     assert_eq!(rows, [(0, RegionKind::Parallel, 2, 3 * MS)], "a barrier that never ended is none");
@@ -137,11 +139,13 @@ fn iterations_tell_which_intervals_are_timed() {
     let timed = |set: &Dataset| set.rows::<Interval>().map(|i| i.timed).collect::<Vec<_>>();
     assert_eq!(timed(&set), [false, true, true, true], "the initialisation is left out");
     // Without iterations nothing can be left out.
-    let without: Vec<Live> = program(7, 0)
+    let without: Vec<LiveRecord> = program(7, 0)
         .into_iter()
-        .filter(|r| !matches!(r, Live::Iteration { .. }))
+        .filter(|r| !matches!(r, LiveRecord::Iteration { .. }))
         .map(|r| match r {
-            Live::Interval { index, begin, end, .. } => Live::Interval { index, begin, end, iteration: None },
+            LiveRecord::Interval { index, begin, end, .. } => {
+                LiveRecord::Interval { index, begin, end, iteration: None }
+            }
             other => other,
         })
         .collect();
@@ -152,7 +156,7 @@ fn iterations_tell_which_intervals_are_timed() {
 fn slots_are_given_in_the_order_of_birth() {
     // Something happened to the second array first; both live at once. The third takes the place of
     // the first.
-    let born = |number, bytes, ms| Live::Object {
+    let born = |number, bytes, ms| LiveRecord::Object {
         number: ObjectNo(number),
         origin: Origin::Allocated([0x1001; FRAMES]),
         address: 0x10_0000 * u64::from(number + 1),
@@ -160,9 +164,15 @@ fn slots_are_given_in_the_order_of_birth() {
         birth: Ns(ms * MS),
         python: None,
     };
-    let gone = Live::ObjectGone { number: ObjectNo(0), death: Ns(5 * MS) };
-    let records =
-        [start(7, 0), born(1, 4096, 1), born(0, 8192, 1), gone, born(2, 8192, 6), Live::End { whole: true }];
+    let gone = LiveRecord::ObjectGone { number: ObjectNo(0), death: Ns(5 * MS) };
+    let records = [
+        start(7, 0),
+        born(1, 4096, 1),
+        born(0, 8192, 1),
+        gone,
+        born(2, 8192, 6),
+        LiveRecord::End { whole: true },
+    ];
     let ids: Vec<_> =
         set_of("slots", &records).rows::<Object>().map(|o| (o.bytes.0, o.id, o.allocations)).collect();
     let [(4096, second, 1), (8192, first, 2)] = &ids[..] else { panic!("{ids:?}") };
@@ -181,7 +191,7 @@ fn threads_first_touches_and_own_cost_are_there() {
     assert_eq!(own, [(1, 40)]);
     // On pretended nodes nobody is known to have touched first.
     let mut records = program(7, 0);
-    if let Live::Start { pretended, .. } = &mut records[0] {
+    if let LiveRecord::Start { pretended, .. } = &mut records[0] {
         *pretended = true;
     }
     assert_eq!(set_of("pretended", &records).rows::<FirstTouch>().count(), 0);
@@ -197,13 +207,13 @@ fn a_page_fault_tells_thread_time_and_code_of_a_first_touch() {
     let code = a_page_fault_tells_thread_time_and_code_of_a_first_touch as fn() as usize as u64;
     for pretended in [false, true] {
         let mut records = program(7, 0);
-        if let Live::Start { pretended: p, .. } = &mut records[0] {
+        if let LiveRecord::Start { pretended: p, .. } = &mut records[0] {
             *p = pretended;
         }
         let (base, path) = (base, own.to_str().unwrap().to_owned());
-        records.insert(1, Live::Module(Module { base, low: 0, high: 1 << 30, path }));
-        let home = records.iter().position(|r| matches!(r, Live::Home { .. })).unwrap();
-        let told = |first, count, node, ms| Live::FirstTouch {
+        records.insert(1, LiveRecord::Module(LoadedFile { base, low: 0, high: 1 << 30, path }));
+        let home = records.iter().position(|r| matches!(r, LiveRecord::Home { .. })).unwrap();
+        let told = |first, count, node, ms| LiveRecord::FirstTouch {
             object: ObjectNo(0),
             pages: pages(first, count),
             thread: Some(ThreadNo(1)),
@@ -235,7 +245,7 @@ fn the_guards_samples_are_of_a_group() {
     let mut records = program(7, 0);
     for (page, held_back, node) in [(1, true, 1), (2, false, 0)] {
         let (object, node, home) = (ObjectNo(0), NodeId(node), NodeId(0));
-        records.insert(9, Live::Sample { time: Ns(MS), object, page, held_back, node, home });
+        records.insert(9, LiveRecord::Sample { time: Ns(MS), object, page, held_back, node, home });
     }
     let set = set_of("samples", &records);
     let rows: Vec<_> = set.rows::<Sample>().map(|s| (s.page, s.group, s.remote)).collect();
@@ -244,9 +254,9 @@ fn the_guards_samples_are_of_a_group() {
 
 #[test]
 fn refused_moves_change_no_home() {
-    let refused = |outcome| match migration(5, pages(0, 4), 0, 1, live::Cause::Plan) {
-        Live::Migration { time, object, pages, from, to, cause, region, cost, .. } => {
-            Live::Migration { time, object, pages, from, to, cause, region, cost, outcome }
+    let refused = |outcome| match migration(5, pages(0, 4), 0, 1, live::MoveOrigin::Plan) {
+        LiveRecord::Migration { time, object, pages, from, to, cause, region, cost, .. } => {
+            LiveRecord::Migration { time, object, pages, from, to, cause, region, cost, outcome }
         }
         other => other,
     };
@@ -256,11 +266,11 @@ fn refused_moves_change_no_home() {
         home(0, pages(0, 4), 0),
         refused(MoveResult::NoMemory),
         refused(MoveResult::AlreadyThere),
-        Live::End { whole: true },
+        LiveRecord::End { whole: true },
     ];
     let set = set_of("refused", &records);
     let rows: Vec<_> = set.rows::<Migration>().map(|m| (m.cause, m.outcome)).collect();
-    assert_eq!(rows, [(Cause::Plan, MoveOutcome::Refused)]);
+    assert_eq!(rows, [(MigrationCause::Plan, MigrationOutcome::Refused)]);
     assert!(set.rows::<Residency>().all(|r| r.home == NodeId(0)));
 }
 
@@ -268,7 +278,7 @@ fn refused_moves_change_no_home() {
 fn an_object_that_comes_again_is_the_same() {
     let mut records = vec![start(7, 0)];
     for number in 0..3 {
-        records.push(Live::Object {
+        records.push(LiveRecord::Object {
             number: ObjectNo(number),
             origin: homenode_wire::facts::Origin::Allocated([0x40_0000, 0x40_1000, 0, 0, 0, 0]),
             address: 0x1000 * u64::from(number),
@@ -276,9 +286,10 @@ fn an_object_that_comes_again_is_the_same() {
             birth: Ns(u64::from(number) * MS),
             python: None,
         });
-        records.push(Live::ObjectGone { number: ObjectNo(number), death: Ns(u64::from(number) * MS + 5) });
+        records
+            .push(LiveRecord::ObjectGone { number: ObjectNo(number), death: Ns(u64::from(number) * MS + 5) });
     }
-    records.push(Live::End { whole: true });
+    records.push(LiveRecord::End { whole: true });
     let set = set_of("again", &records);
     let rows: Vec<Object> = set.rows().collect();
     assert_eq!(rows.len(), 1, "{rows:?}");

@@ -1,5 +1,6 @@
 //! Errors of cells, orders of rows, and conclusions of a result.
 
+use homenode_statistics::Sorted;
 use serde_json::Value;
 
 use super::Done;
@@ -83,10 +84,7 @@ pub(super) fn errors(done: &Done) -> Vec<CellError> {
 
 /// Of the errors' sizes.
 pub(super) fn median(errors: &[CellError]) -> Option<f64> {
-    let mut sizes: Vec<f64> = percents(errors).collect();
-    sizes.sort_by(f64::total_cmp);
-    let n = sizes.len();
-    (n > 0).then(|| (sizes[(n - 1) / 2] + sizes[n / 2]) / 2.0)
+    Sorted::of(percents(errors).collect::<Vec<f64>>()).median()
 }
 
 /// A row's name: its keys.

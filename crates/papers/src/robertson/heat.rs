@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 use homenode_error::{Error, Result};
-use homenode_kernels::{Kernel, Variant};
-use homenode_measure::Pair;
+use homenode_kernels::{BuildVariant, Kernel};
+use homenode_measure::NodePair;
 use homenode_table::{Cell, Column, Table};
 
 use super::stand_ins::{self, StandIns};
@@ -43,7 +43,7 @@ type Run = std::result::Result<f64, String>;
 
 pub(super) fn table2(of: &Robertson<'_>, runs: u32) -> Result<Shown> {
     let stand_ins = StandIns::of(&of.host)?;
-    let binary = Kernel::find("heat")?.build(Variant::Placed, of.task)?;
+    let binary = Kernel::find("heat")?.build(BuildVariant::Placed, of.task)?;
     let wanted: Vec<_> = TABLE_2.iter().map(|row| stand_ins.pairs(row.pairs)).collect();
     let mut all: Vec<Vec<Run>> = vec![Vec::new(); TABLE_2.len()];
     let mut progress = of.task.progress("heat", Some(u64::from(runs)));
@@ -161,7 +161,7 @@ struct Statistics {
 
 impl Statistics {
     fn of(
-        wanted: &std::result::Result<Vec<Pair>, String>,
+        wanted: &std::result::Result<Vec<NodePair>, String>,
         runs: &[Run],
     ) -> std::result::Result<Self, String> {
         if let Err(why) = wanted {
@@ -181,7 +181,7 @@ impl Statistics {
 
 /// One run. A program that says that it cannot is a cell without a number; one that dies is an
 /// error.
-fn once(binary: &std::path::Path, pairs: &[Pair]) -> Result<Run> {
+fn once(binary: &std::path::Path, pairs: &[NodePair]) -> Result<Run> {
     let mut command = Command::new(binary);
     let numbers = [("--size", GRID.0), ("--columns", GRID.1), ("--iterations", ITERATIONS), ("--threads", 2)];
     for (option, n) in numbers {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use homenode_error::{Error, Result};
 use homenode_launch::record::FILTER_LINES;
 use homenode_machine::Machine;
-use homenode_measure::{Host, Node, Pair};
+use homenode_measure::{Host, NodeNumber, NodePair};
 use homenode_model::{Bytes, CpuId, NodeId, Placement, Topology};
 use homenode_schemes::scheme::{Layout, Variant};
 use homenode_sim::memory::{Outcome, Percent};
@@ -85,7 +85,7 @@ fn time(outcome: &Outcome) -> Option<f64> {
 }
 
 /// The description's own number of a node.
-fn index(machine: &Machine, node: Node) -> NodeId {
+fn index(machine: &Machine, node: NodeNumber) -> NodeId {
     let os = machine.os.as_ref();
     let at = os.and_then(|os| os.nodes.iter().position(|n| *n == u32::from(node.0)));
     NodeId(at.map_or(node.0, |i| i as u16))
@@ -130,7 +130,7 @@ impl Bricks {
     }
 }
 
-fn rows(wanted: &[std::result::Result<Vec<Pair>, String>], best: &[Option<f64>]) -> Table {
+fn rows(wanted: &[std::result::Result<Vec<NodePair>, String>], best: &[Option<f64>]) -> Table {
     let columns = vec![
         Column::text("experiment", "exp."),
         Column::text("bricks", "bricks"),

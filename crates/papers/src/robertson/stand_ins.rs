@@ -1,7 +1,7 @@
 //! Which of this machine's nodes stands for which of the paper's C-bricks.
 
 use homenode_error::{Error, Result};
-use homenode_measure::{Host, Node, Pair};
+use homenode_measure::{Host, NodeNumber, NodePair};
 
 use super::Bricks;
 
@@ -26,27 +26,27 @@ impl Away {
 /// Nodes with CPUs and memory: the first, then the others from near to far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StandIns {
-    first: Node,
+    first: NodeNumber,
     /// Others with their distance from the first, nearest first.
-    others: Vec<(u32, Node)>,
+    others: Vec<(u32, NodeNumber)>,
 }
 
 impl StandIns {
     pub fn of(host: &Host) -> Result<Self> {
-        let both: Vec<Node> =
+        let both: Vec<NodeNumber> =
             host.with_memory().into_iter().filter(|n| host.node(*n).is_some_and(|n| n.has_cpus())).collect();
         let Some(first) = both.first().copied() else {
             return Err(Error::failed("no node has both CPUs and memory that this process may use")
                 .hint("'homenode doctor' lists nodes; a wider cpuset may help"));
         };
         // Where firmware says nothing, all are equally far.
-        let mut others: Vec<(u32, Node)> =
+        let mut others: Vec<(u32, NodeNumber)> =
             both[1..].iter().map(|n| (host.distance(first, *n).unwrap_or(20), *n)).collect();
         others.sort_unstable();
         Ok(Self { first, others })
     }
 
-    pub const fn first(&self) -> Node {
+    pub const fn first(&self) -> NodeNumber {
         self.first
     }
 
@@ -56,7 +56,7 @@ impl StandIns {
 
     /// Which nodes are so far away: with two distances or more the farthest are two routers away,
     /// all others one.
-    pub fn nodes(&self, away: Away) -> Vec<Node> {
+    pub fn nodes(&self, away: Away) -> Vec<NodeNumber> {
         let farthest = self.others.last().map(|o| o.0).filter(|d| *d > self.others[0].0);
         let is = |d: u32| if Some(d) == farthest { Away::TwoRouters } else { Away::OneRouter };
         match away {
@@ -73,7 +73,7 @@ impl StandIns {
     }
 
     /// Bricks 0 and 1 are neighbours, 9 and 10 far away.
-    fn node(&self, brick: u16) -> Option<Node> {
+    fn node(&self, brick: u16) -> Option<NodeNumber> {
         let n = self.others.len();
         let at = match brick {
             0 => return Some(self.first),
@@ -87,7 +87,7 @@ impl StandIns {
     }
 
     /// The nodes of an experiment's bricks, or what is lacking.
-    pub fn pairs(&self, bricks: &[Bricks]) -> std::result::Result<Vec<Pair>, String> {
+    pub fn pairs(&self, bricks: &[Bricks]) -> std::result::Result<Vec<NodePair>, String> {
         let of = |brick: u16| {
             self.node(brick).ok_or_else(|| {
                 format!(
@@ -96,7 +96,7 @@ impl StandIns {
                 )
             })
         };
-        bricks.iter().map(|(cpu, memory)| Ok(Pair { cpu: of(*cpu)?, memory: of(*memory)? })).collect()
+        bricks.iter().map(|(cpu, memory)| Ok(NodePair { cpu: of(*cpu)?, memory: of(*memory)? })).collect()
     }
 
     pub fn remarks(&self) -> Vec<String> {
@@ -125,8 +125,8 @@ mod tests {
     fn host(distances: &[u32]) -> Host {
         let node = |n: usize| HostNode {
             node: n as u16,
-            cpus: vec![homenode_measure::Cpu(n as u32)],
-            cores: vec![homenode_measure::Cpu(n as u32)],
+            cpus: vec![homenode_measure::CpuNumber(n as u32)],
+            cores: vec![homenode_measure::CpuNumber(n as u32)],
             memory: 1 << 30,
             allowed: true,
             distances: if n == 0 { distances.to_vec() } else { Vec::new() },
@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn two_distances_make_two_classes() {
         let all = StandIns::of(&host(&[10, 32, 21, 32])).unwrap();
-        assert_eq!(all.nodes(Away::OneRouter), [Node(2)]);
-        assert_eq!(all.nodes(Away::TwoRouters), [Node(1), Node(3)]);
+        assert_eq!(all.nodes(Away::OneRouter), [NodeNumber(2)]);
+        assert_eq!(all.nodes(Away::TwoRouters), [NodeNumber(1), NodeNumber(3)]);
         let all = StandIns::of(&host(&[10, 21, 21])).unwrap();
         assert_eq!((all.nodes(Away::OneRouter).len(), all.nodes(Away::TwoRouters).len()), (2, 0));
         let nowhere = Host { nodes: vec![HostNode::default()], ..Host::default() };

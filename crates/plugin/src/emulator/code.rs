@@ -21,7 +21,7 @@ struct Map {
 
 /// All that is known of the address space.
 #[derive(Debug, Default)]
-pub struct Code {
+pub struct AddressMap {
     map: RwLock<Map>,
     /// Changes when an object comes or goes.
     generation: AtomicU64,
@@ -30,19 +30,19 @@ pub struct Code {
 /// A piece of the address space that lies in an object or between objects, and for which generation
 /// that was said.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Piece {
+pub struct AddressPiece {
     low: u64,
     high: u64,
     generation: u64,
     object: bool,
 }
 
-impl Piece {
+impl AddressPiece {
     /// Nothing is known.
     pub const NONE: Self = Self { low: 0, high: 0, generation: 0, object: false };
 }
 
-impl Code {
+impl AddressMap {
     /// Nothing is known: all code is whose it says.
     pub const fn new() -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Code {
 
     /// Whether an address lies in an object of the program. `last` is what was found before.
     #[inline]
-    pub fn in_object(&self, address: u64, last: &mut Piece) -> bool {
+    pub fn in_object(&self, address: u64, last: &mut AddressPiece) -> bool {
         let generation = self.generation.load(Ordering::Acquire);
         if last.generation != generation || address < last.low || address >= last.high {
             *last = self.piece(address, generation);
@@ -107,16 +107,16 @@ impl Code {
         last.object
     }
 
-    fn piece(&self, address: u64, generation: u64) -> Piece {
+    fn piece(&self, address: u64, generation: u64) -> AddressPiece {
         let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
         let before = map.objects.range(..=address).next_back().map(|(low, high)| (*low, *high));
         let after = map.objects.range(address.saturating_add(1)..).next().map_or(u64::MAX, |(low, _)| *low);
         match before {
             Some((low, high)) if address < high => {
-                Piece { low, high: high.min(after), generation, object: true }
+                AddressPiece { low, high: high.min(after), generation, object: true }
             }
-            Some((_, high)) => Piece { low: high, high: after, generation, object: false },
-            None => Piece { low: 0, high: after, generation, object: false },
+            Some((_, high)) => AddressPiece { low: high, high: after, generation, object: false },
+            None => AddressPiece { low: 0, high: after, generation, object: false },
         }
     }
 }
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn objects_come_and_go() {
-        let code = Code::new();
-        let mut last = Piece::default();
+        let code = AddressMap::new();
+        let mut last = AddressPiece::default();
         assert!(!code.in_object(100, &mut last));
         code.born(100, 50);
         code.born(200, 10);
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_programs_file_is_an_object_and_the_systems_are_not() {
-        let code = Code::new();
+        let code = AddressMap::new();
         code.add(1000, 2000, Whose::Program);
         code.add(3000, 4000, Whose::System);
         code.add_constant(1000, 1100);
@@ -149,7 +149,7 @@ mod tests {
             [1500, 3000, 5000].map(|a| code.whose(a)),
             [Some(Whose::Program), Some(Whose::System), None]
         );
-        let mut last = Piece::default();
+        let mut last = AddressPiece::default();
         assert!(code.in_object(1999, &mut last) && !code.in_object(3500, &mut last));
         assert!(code.constant(1099) && !code.constant(1100));
     }

@@ -2,9 +2,9 @@
 
 use homenode_log::Mark;
 use homenode_recorder::block::LINE_SHIFT;
-use homenode_recorder::{Block, Recorder, state};
+use homenode_recorder::{FastPath, Recorder, state};
 
-use super::code::{Code, Piece};
+use super::code::{AddressMap, AddressPiece};
 use crate::word::{self, WRITE};
 
 /// In place of the most bytes of an access: each is looked at closely.
@@ -14,10 +14,10 @@ pub const ALWAYS: u64 = 0;
 /// shift.
 #[repr(C, align(256))]
 #[derive(Debug)]
-pub struct Cpu {
-    pub(super) block: Block,
+pub struct EmulatedThread {
+    pub(super) block: FastPath,
     stack: (u64, u64),
-    last: Piece,
+    last: AddressPiece,
     /// Lines that a library loaded from and stored to last.
     library: [u64; 2],
     /// A system call that fills memory: where, until it returns.
@@ -26,13 +26,13 @@ pub struct Cpu {
     pub breaking: bool,
 }
 
-impl Cpu {
+impl EmulatedThread {
     /// A thread that is not recorded (yet).
     pub const fn new() -> Self {
         Self {
-            block: Block::idle(),
+            block: FastPath::idle(),
             stack: (0, 0),
-            last: Piece::NONE,
+            last: AddressPiece::NONE,
             library: [u64::MAX; 2],
             filling: None,
             breaking: false,
@@ -50,7 +50,7 @@ impl Cpu {
             return;
         }
         self.stack = (stack_low, stack_high);
-        self.block = Block { id, ..Block::idle() };
+        self.block = FastPath { id, ..FastPath::idle() };
         let Some(recorder) = Recorder::start(&raw mut self.block) else { return };
         // SAFETY: the thread itself; the recorder is new.
         unsafe {
@@ -118,7 +118,7 @@ impl Cpu {
 
     /// An access of a library that works on the program's objects. In what pieces `memset` does it
     /// is the library's own affair, and may be bytes: a line counts once, as it does where the call
-    /// is recorded ([`Block::range`]).
+    /// is recorded ([`FastPath::range`]).
     #[inline]
     pub fn library_access<const MOST: u64>(&mut self, what: u32, address: u64, pc: u64) {
         let line = address >> LINE_SHIFT;
@@ -151,7 +151,7 @@ impl Cpu {
 
     /// Whether an address is of one of the program's objects.
     #[inline]
-    pub fn in_object(&mut self, code: &Code, address: u64) -> bool {
+    pub fn in_object(&mut self, code: &AddressMap, address: u64) -> bool {
         code.in_object(address, &mut self.last)
     }
 
@@ -172,12 +172,12 @@ impl Cpu {
     pub fn filled(&mut self, address: u64, bytes: u64) {
         if state::recording() && !self.block.recorder.is_null() {
             // SAFETY: this thread's block, with a recorder.
-            unsafe { Block::range(&raw mut self.block, address, bytes, true, 0) };
+            unsafe { FastPath::range(&raw mut self.block, address, bytes, true, 0) };
         }
     }
 }
 
-impl Default for Cpu {
+impl Default for EmulatedThread {
     fn default() -> Self {
         Self::new()
     }
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_library_counts_lines_whatever_its_pieces() {
-        let mut cpu = Cpu::new();
+        let mut cpu = EmulatedThread::new();
         for byte in 0..256 {
             cpu.library_access::<8>(READ, 4096 + byte, 0);
             cpu.library_access::<8>(WRITE, 8192 + byte, 0);

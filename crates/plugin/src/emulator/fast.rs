@@ -10,20 +10,20 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::mem::offset_of;
 
-use homenode_recorder::Block;
+use homenode_recorder::FastPath;
 use homenode_recorder::block::LINE_SHIFT;
 
-use super::cpu::Cpu;
+use super::cpu::EmulatedThread;
 use super::hook;
 use crate::api::Accessed;
 
-struct Idle(UnsafeCell<Cpu>);
+struct Idle(UnsafeCell<EmulatedThread>);
 
 // SAFETY: only the assembly below counts in it, and nobody reads that.
 unsafe impl Sync for Idle {}
 
 /// What threads have whose place is not known yet: its filter has seen nothing.
-static IDLE: Idle = Idle(UnsafeCell::new(Cpu::new()));
+static IDLE: Idle = Idle(UnsafeCell::new(EmulatedThread::new()));
 
 global_asm!(
     ".pushsection .tdata,\"awT\",@progbits",
@@ -40,7 +40,7 @@ global_asm!(
 );
 
 /// This thread emulates that one from here on.
-fn remember(cpu: *mut Cpu) {
+fn remember(cpu: *mut EmulatedThread) {
     // SAFETY: stores to this thread's word.
     unsafe {
         asm!(
@@ -56,7 +56,7 @@ fn remember(cpu: *mut Cpu) {
 /// What the filter may not have seen. An access by at most `MOST` bytes, which lies in one line if
 /// the last of them does.
 extern "C" fn slow<const WRITES: bool, const MOST: u64>(
-    own: *mut Cpu,
+    own: *mut EmulatedThread,
     what: u32,
     address: u64,
     pc: u64,
@@ -69,9 +69,9 @@ extern "C" fn slow<const WRITES: bool, const MOST: u64>(
     let own = unsafe { &mut *own };
     let line = address >> LINE_SHIFT;
     if (address + (MOST - 1)) >> LINE_SHIFT == line {
-        Cpu::new_line::<WRITES>(own, line, pc);
+        EmulatedThread::new_line::<WRITES>(own, line, pc);
     } else {
-        Cpu::passed(own, what, address, pc);
+        EmulatedThread::passed(own, what, address, pc);
     }
 }
 
@@ -82,7 +82,7 @@ extern "C" fn first(what: u32, address: u64, pc: u64, cpu: u32) {
     hook::with(cpu, |own| {
         remember(own);
         own.block.clock += 1;
-        Cpu::passed(own, what, address, pc);
+        EmulatedThread::passed(own, what, address, pc);
     });
 }
 
@@ -111,9 +111,9 @@ macro_rules! call_back {
                 "jmp {slow}",
                 most = const $most,
                 shift = const LINE_SHIFT,
-                clock = const offset_of!(Cpu, block) + offset_of!(Block, clock),
-                mask = const offset_of!(Cpu, block) + offset_of!(Block, mask),
-                table = const offset_of!(Cpu, block) + offset_of!(Block, $table),
+                clock = const offset_of!(EmulatedThread, block) + offset_of!(FastPath, clock),
+                mask = const offset_of!(EmulatedThread, block) + offset_of!(FastPath, mask),
+                table = const offset_of!(EmulatedThread, block) + offset_of!(FastPath, $table),
                 slow = sym slow::<$writes, $most>,
             )
         }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn each_access_advances_the_clock_of_its_thread() {
-        let mut cpu = Cpu::new();
+        let mut cpu = EmulatedThread::new();
         remember(&raw mut cpu);
         for (n, bytes) in [1, 2, 4, 8, 16, 32].into_iter().enumerate() {
             // Seen by nobody, in one line and over its end; nothing is recorded for this thread.

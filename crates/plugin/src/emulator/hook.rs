@@ -6,18 +6,18 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use homenode_log::Mark;
-use homenode_recorder::channel::{self, Message, Whose};
-use homenode_recorder::state::{self, MAX_THREADS, Options};
-use homenode_wire::monitor::Emulator;
+use homenode_recorder::channel::{self, ProgramMessage, Whose};
+use homenode_recorder::state::{self, MAX_THREADS, RecorderOptions};
+use homenode_wire::monitor::EmulatorSettings;
 
-use super::code::Code;
-use super::cpu::{ALWAYS, Cpu};
+use super::code::AddressMap;
+use super::cpu::{ALWAYS, EmulatedThread};
 use super::fast;
-use super::x86::{self, Access, Does};
+use super::x86::{self, Does, InstructionAccess};
 use crate::api::{Accessed, Api, Id, LOADS_AND_STORES, NO_REGISTERS};
 use crate::word;
 
-struct Slot(UnsafeCell<Cpu>);
+struct Slot(UnsafeCell<EmulatedThread>);
 
 // SAFETY: each slot is used by the call-backs of one emulated thread, which run in that thread.
 unsafe impl Sync for Slot {}
@@ -27,7 +27,7 @@ unsafe impl Send for Slot {}
 struct Plugin {
     api: Api,
     see: See,
-    code: Code,
+    code: AddressMap,
     /// Nothing is loaded into the program: all that there is is the program's, and there are no
     /// marks.
     alone: bool,
@@ -47,7 +47,7 @@ const BREAK: i64 = 12;
 const PREAD: i64 = 17;
 const EXIT: i64 = 60;
 
-/// Begins. `word` is an [`Emulator`], as the launcher writes it on QEMU's command line.
+/// Begins. `word` is an [`EmulatorSettings`], as the launcher writes it on QEMU's command line.
 ///
 /// # Errors
 /// What makes no sense or cannot be opened.
@@ -57,19 +57,19 @@ pub fn install(id: Id, version: c_int, word: &str) -> Result<(), String> {
     if !word::understood(|w| unsafe { (api.is_store)(w) }, |w| unsafe { (api.size_shift)(w) }) {
         return Err("this QEMU tells of accesses in words that are not known".into());
     }
-    let config: Emulator = homenode_wire::decode_word(word).map_err(|e| e.to_string())?;
+    let config: EmulatorSettings = homenode_wire::decode_word(word).map_err(|e| e.to_string())?;
     let lines = config.filter_lines;
     let options =
-        Options { directory: config.recording, filter_lines: lines, count_only: false, claim: false };
+        RecorderOptions { directory: config.recording, filter_lines: lines, count_only: false, claim: false };
     state::open(&options)?;
     // SAFETY: the handler only stores to an atomic.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    let cpus: Box<[Slot]> = (0..MAX_THREADS).map(|_| Slot(UnsafeCell::new(Cpu::new()))).collect();
+    let cpus: Box<[Slot]> = (0..MAX_THREADS).map(|_| Slot(UnsafeCell::new(EmulatedThread::new()))).collect();
     CPUS.store(Box::leak(cpus).as_mut_ptr(), Ordering::Release);
     let plugin = Plugin {
         api,
         see: See::of(version, lines),
-        code: Code::new(),
+        code: AddressMap::new(),
         alone: config.alone,
         told: AtomicBool::new(false),
         heap: AtomicU64::new(0),
@@ -129,7 +129,7 @@ impl See {
 
 /// Does something with an emulated thread; nothing beyond the most threads that are recorded.
 #[inline(always)]
-pub fn with(cpu: u32, f: impl FnOnce(&mut Cpu)) {
+pub fn with(cpu: u32, f: impl FnOnce(&mut EmulatedThread)) {
     if (cpu as usize) < MAX_THREADS {
         // SAFETY: call-backs are registered after the threads' places were made, and this is one of
         // this thread.
@@ -139,7 +139,7 @@ pub fn with(cpu: u32, f: impl FnOnce(&mut Cpu)) {
 
 /// As [`with`], with the plug-in.
 #[inline(always)]
-fn with_all(cpu: u32, f: impl FnOnce(&Plugin, &mut Cpu)) {
+fn with_all(cpu: u32, f: impl FnOnce(&Plugin, &mut EmulatedThread)) {
     // SAFETY: call-backs are registered after it was set.
     let plugin = unsafe { PLUGIN.get().unwrap_unchecked() };
     with(cpu, |own| f(plugin, own));
@@ -165,18 +165,18 @@ extern "C" fn on_translation(_: Id, block: *mut c_void) {
             let (access, does) = x86::access(&bytes[..size], pc);
             let see = match plugin.whose(pc) {
                 Whose::Recorder => continue,
-                Whose::System if access == Access::No => continue,
+                Whose::System if access == InstructionAccess::No => continue,
                 Whose::System => plugin.see.system,
                 Whose::Program => match access {
-                    Access::No => continue,
-                    Access::Fixed(to) if plugin.code.constant(to) => continue,
-                    Access::Fence => {
+                    InstructionAccess::No => continue,
+                    InstructionAccess::Fixed(to) if plugin.code.constant(to) => continue,
+                    InstructionAccess::Fence => {
                         (api.on_execution)(instruction, on_fence, NO_REGISTERS, std::ptr::null_mut());
                         continue;
                     }
-                    Access::Frame => plugin.see.frame,
-                    Access::Atomic => on_atomic,
-                    Access::Fixed(_) | Access::Usual => plugin.see.usual(does),
+                    InstructionAccess::Frame => plugin.see.frame,
+                    InstructionAccess::Atomic => on_atomic,
+                    InstructionAccess::Fixed(_) | InstructionAccess::Usual => plugin.see.usual(does),
                 },
             };
             (api.on_access)(instruction, see, NO_REGISTERS, LOADS_AND_STORES, pc as *mut c_void);
@@ -197,21 +197,21 @@ impl Plugin {
         }
     }
 
-    fn tell(&self, cpu: &mut Cpu, message: Message) {
+    fn tell(&self, cpu: &mut EmulatedThread, message: ProgramMessage) {
         match message {
-            Message::Start { id, stack_low, stack_high } => cpu.start(id, stack_low, stack_high),
-            Message::End => cpu.end(),
-            Message::Stop => state::stop(),
-            Message::Synchronise { interval } => cpu.synchronise(Some(interval)),
-            Message::Constant { low, high } => self.code.add_constant(low, high),
-            Message::Code { low, high, whose } => {
+            ProgramMessage::Start { id, stack_low, stack_high } => cpu.start(id, stack_low, stack_high),
+            ProgramMessage::End => cpu.end(),
+            ProgramMessage::Stop => state::stop(),
+            ProgramMessage::Synchronise { interval } => cpu.synchronise(Some(interval)),
+            ProgramMessage::Constant { low, high } => self.code.add_constant(low, high),
+            ProgramMessage::Code { low, high, whose } => {
                 self.code.add(low, high, whose);
                 self.told.store(true, Ordering::Release);
             }
-            Message::Mark(Mark::Heap { .. }) => {
+            ProgramMessage::Mark(Mark::Heap { .. }) => {
                 cpu.mark(&Mark::Heap { address: self.heap.load(Ordering::Relaxed) });
             }
-            Message::Mark(mark) => {
+            ProgramMessage::Mark(mark) => {
                 match mark {
                     Mark::Alloc { address, bytes, .. } => self.code.born(address, bytes),
                     Mark::Free { address, .. } => self.code.dies(address),
@@ -272,7 +272,7 @@ extern "C" fn on_call(
         (own.filling, own.breaking) = (None, false);
         match number {
             channel::CALL => {
-                if let Some(message) = Message::of([a, b, c, d, e, f]) {
+                if let Some(message) = ProgramMessage::of([a, b, c, d, e, f]) {
                     // An error of ours must not end the program.
                     let tell = std::panic::AssertUnwindSafe(|| plugin.tell(own, message));
                     if std::panic::catch_unwind(tell).is_err() {

@@ -8,7 +8,7 @@
 
 /// What is known of an instruction's access before it is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum InstructionAccess {
     /// None, or one of the compiler's own.
     No,
     /// One of the compiler's own if it lies in the thread's stack.
@@ -65,12 +65,12 @@ enum Map {
 }
 
 /// An instruction's access, and what it does there; `address` is the instruction's own.
-pub fn access(bytes: &[u8], address: u64) -> (Access, Does) {
-    look(bytes, address).unwrap_or((Access::Usual, Does::Any))
+pub fn access(bytes: &[u8], address: u64) -> (InstructionAccess, Does) {
+    look(bytes, address).unwrap_or((InstructionAccess::Usual, Does::Any))
 }
 
 /// `None` when the bytes end too early.
-fn look(bytes: &[u8], address: u64) -> Option<(Access, Does)> {
+fn look(bytes: &[u8], address: u64) -> Option<(InstructionAccess, Does)> {
     let mut p = Prefixes::default();
     let mut at = 0;
     let mut first = *bytes.first()?;
@@ -115,18 +115,18 @@ fn look(bytes: &[u8], address: u64) -> Option<(Access, Does)> {
     if mode == 3 {
         let plain = !p.lock && !p.thread_segment;
         let fence = map == Map::TwoBytes && opcode == 0xae && reg == 6 && plain;
-        return Some((if fence { Access::Fence } else { Access::No }, Does::Any));
+        return Some((if fence { InstructionAccess::Fence } else { InstructionAccess::No }, Does::Any));
     }
     let operand = operand(bytes, modrm, mode, rm, p, address)?;
     let pushes = map == Map::One && (opcode == 0x8f || opcode == 0xff && matches!(reg, 2 | 3 | 6));
     let exchanges = map == Map::One && matches!(opcode, 0x86 | 0x87);
     let access = match operand {
         // lea
-        _ if map == Map::One && opcode == 0x8d => Access::No,
-        _ if pushes => Access::Frame,
+        _ if map == Map::One && opcode == 0x8d => InstructionAccess::No,
+        _ if pushes => InstructionAccess::Frame,
         // A fence in other words: something locked on one's own stack.
-        Access::No if p.lock => Access::Fence,
-        _ if p.lock || exchanges => Access::Atomic,
+        InstructionAccess::No if p.lock => InstructionAccess::Fence,
+        _ if p.lock || exchanges => InstructionAccess::Atomic,
         operand => operand,
     };
     Some((access, does(map, opcode, reg, p)))
@@ -191,49 +191,60 @@ const fn vector(opcode: u8, mandatory: u8, whole: u64) -> Does {
 }
 
 /// What the memory operand alone says.
-fn operand(bytes: &[u8], modrm: usize, mode: u8, rm: u8, p: Prefixes, address: u64) -> Option<Access> {
+fn operand(
+    bytes: &[u8],
+    modrm: usize,
+    mode: u8,
+    rm: u8,
+    p: Prefixes,
+    address: u64,
+) -> Option<InstructionAccess> {
     let displacement = |at: usize| Some(i32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     if rm != 4 {
         if mode == 0 && rm == 5 {
             let end = address.wrapping_add(bytes.len() as u64);
             let to = end.wrapping_add_signed(displacement(modrm + 1)?.into());
-            return Some(if p.thread_segment { Access::Usual } else { Access::Fixed(to) });
+            return Some(if p.thread_segment {
+                InstructionAccess::Usual
+            } else {
+                InstructionAccess::Fixed(to)
+            });
         }
         return Some(if rm == FP && !p.base_high && !p.thread_segment {
-            Access::Frame
+            InstructionAccess::Frame
         } else {
-            Access::Usual
+            InstructionAccess::Usual
         });
     }
     let sib = *bytes.get(modrm + 1)?;
     let (index, base) = (sib >> 3 & 7, sib & 7);
     if index != 4 || p.index_high {
-        return Some(Access::Usual);
+        return Some(InstructionAccess::Usual);
     }
     if base == 5 && mode == 0 {
         // Absolute.
         let to = displacement(modrm + 2)?;
         return Some(match p.thread_segment {
-            true if to == CANARY => Access::No,
-            true => Access::Usual,
-            false => Access::Fixed(to as i64 as u64),
+            true if to == CANARY => InstructionAccess::No,
+            true => InstructionAccess::Usual,
+            false => InstructionAccess::Fixed(to as i64 as u64),
         });
     }
     Some(match base {
-        _ if p.base_high || p.thread_segment => Access::Usual,
-        SP => Access::No,
-        FP => Access::Frame,
-        _ => Access::Usual,
+        _ if p.base_high || p.thread_segment => InstructionAccess::Usual,
+        SP => InstructionAccess::No,
+        FP => InstructionAccess::Frame,
+        _ => InstructionAccess::Usual,
     })
 }
 
 /// Instructions whose memory is not named by a ModRM byte.
-const fn without_modrm(map: Map, opcode: u8) -> Access {
+const fn without_modrm(map: Map, opcode: u8) -> InstructionAccess {
     match (map, opcode) {
         // Absolute moves and string instructions.
-        (Map::One, 0xa0..=0xa7 | 0xaa..=0xaf | 0xd7) => Access::Usual,
+        (Map::One, 0xa0..=0xa7 | 0xaa..=0xaf | 0xd7) => InstructionAccess::Usual,
         // Everything else has registers, constants and the stack.
-        _ => Access::No,
+        _ => InstructionAccess::No,
     }
 }
 
@@ -258,7 +269,7 @@ mod tests {
     const HERE: u64 = 0x40_1000;
 
     #[track_caller]
-    fn is(bytes: &[u8], what: Access) {
+    fn is(bytes: &[u8], what: InstructionAccess) {
         assert_eq!(access(bytes, HERE).0, what, "{bytes:02x?}");
     }
 
@@ -292,54 +303,54 @@ mod tests {
 
     #[test]
     fn the_compilers_own_is_left_out() {
-        is(&[0x55], Access::No); // push rbp
-        is(&[0x41, 0x5c], Access::No); // pop r12
-        is(&[0xe8, 0, 0, 0, 0], Access::No); // call
-        is(&[0xc3], Access::No); // ret
-        is(&[0x48, 0x89, 0x44, 0x24, 0x08], Access::No); // mov [rsp+8], rax
-        is(&[0xf2, 0x0f, 0x11, 0x04, 0x24], Access::No); // movsd [rsp], xmm0
-        is(&[0xc5, 0xfb, 0x11, 0x44, 0x24, 0x10], Access::No); // vmovsd [rsp+16], xmm0
-        is(&[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0], Access::No); // mov rax, fs:[0x28]
-        is(&[0x48, 0x8d, 0x04, 0x11], Access::No); // lea rax, [rcx+rdx]
-        is(&[0x48, 0x8b, 0x45, 0xf8], Access::Frame); // mov rax, [rbp-8]
-        is(&[0xff, 0x13], Access::Frame); // call [rbx]
-        is(&[0xff, 0x75, 0x10], Access::Frame); // push [rbp+16]
+        is(&[0x55], InstructionAccess::No); // push rbp
+        is(&[0x41, 0x5c], InstructionAccess::No); // pop r12
+        is(&[0xe8, 0, 0, 0, 0], InstructionAccess::No); // call
+        is(&[0xc3], InstructionAccess::No); // ret
+        is(&[0x48, 0x89, 0x44, 0x24, 0x08], InstructionAccess::No); // mov [rsp+8], rax
+        is(&[0xf2, 0x0f, 0x11, 0x04, 0x24], InstructionAccess::No); // movsd [rsp], xmm0
+        is(&[0xc5, 0xfb, 0x11, 0x44, 0x24, 0x10], InstructionAccess::No); // vmovsd [rsp+16], xmm0
+        is(&[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0], InstructionAccess::No); // mov rax, fs:[0x28]
+        is(&[0x48, 0x8d, 0x04, 0x11], InstructionAccess::No); // lea rax, [rcx+rdx]
+        is(&[0x48, 0x8b, 0x45, 0xf8], InstructionAccess::Frame); // mov rax, [rbp-8]
+        is(&[0xff, 0x13], InstructionAccess::Frame); // call [rbx]
+        is(&[0xff, 0x75, 0x10], InstructionAccess::Frame); // push [rbp+16]
     }
 
     #[test]
     fn the_programs_is_not() {
-        is(&[0xf2, 0x0f, 0x10, 0x04, 0xc4], Access::Usual); // movsd xmm0, [rsp+rax*8]
-        is(&[0x48, 0x8b, 0x44, 0x05, 0xf8], Access::Usual); // mov rax, [rbp+rax-8]
-        is(&[0xf2, 0x41, 0x0f, 0x59, 0x04, 0xc0], Access::Usual); // mulsd xmm0, [r8+rax*8]
-        is(&[0x49, 0x8b, 0x04, 0x24], Access::Usual); // mov rax, [r12]
-        is(&[0x49, 0x8b, 0x45, 0x00], Access::Usual); // mov rax, [r13]
-        is(&[0xc4, 0xc1, 0x7d, 0x10, 0x04, 0x24], Access::Usual); // vmovupd ymm0, [r12]
-        is(&[0xf3, 0x48, 0xab], Access::Usual); // rep stosq
-        is(&[0x64, 0x48, 0x8b, 0x04, 0x25, 0xf0, 0xff, 0xff, 0xff], Access::Usual); // mov rax, fs:[-16]
-        is(&[0x42, 0x8b, 0x04, 0x24], Access::Usual); // mov eax, [rsp+r12]
+        is(&[0xf2, 0x0f, 0x10, 0x04, 0xc4], InstructionAccess::Usual); // movsd xmm0, [rsp+rax*8]
+        is(&[0x48, 0x8b, 0x44, 0x05, 0xf8], InstructionAccess::Usual); // mov rax, [rbp+rax-8]
+        is(&[0xf2, 0x41, 0x0f, 0x59, 0x04, 0xc0], InstructionAccess::Usual); // mulsd xmm0, [r8+rax*8]
+        is(&[0x49, 0x8b, 0x04, 0x24], InstructionAccess::Usual); // mov rax, [r12]
+        is(&[0x49, 0x8b, 0x45, 0x00], InstructionAccess::Usual); // mov rax, [r13]
+        is(&[0xc4, 0xc1, 0x7d, 0x10, 0x04, 0x24], InstructionAccess::Usual); // vmovupd ymm0, [r12]
+        is(&[0xf3, 0x48, 0xab], InstructionAccess::Usual); // rep stosq
+        is(&[0x64, 0x48, 0x8b, 0x04, 0x25, 0xf0, 0xff, 0xff, 0xff], InstructionAccess::Usual); // mov rax, fs:[-16]
+        is(&[0x42, 0x8b, 0x04, 0x24], InstructionAccess::Usual); // mov eax, [rsp+r12]
     }
 
     #[test]
     fn addresses_in_the_instruction_are_known() {
-        is(&[0x48, 0x8b, 0x05, 0x10, 0, 0, 0], Access::Fixed(HERE + 7 + 16)); // mov rax, [rip+16]
-        is(&[0xf2, 0x0f, 0x10, 0x05, 0xf0, 0xff, 0xff, 0xff], Access::Fixed(HERE + 8 - 16)); // movsd xmm0, [rip-16]
-        is(&[0x8b, 0x04, 0x25, 0x00, 0x20, 0x40, 0], Access::Fixed(0x40_2000)); // mov eax, [0x402000]
+        is(&[0x48, 0x8b, 0x05, 0x10, 0, 0, 0], InstructionAccess::Fixed(HERE + 7 + 16)); // mov rax, [rip+16]
+        is(&[0xf2, 0x0f, 0x10, 0x05, 0xf0, 0xff, 0xff, 0xff], InstructionAccess::Fixed(HERE + 8 - 16)); // movsd xmm0, [rip-16]
+        is(&[0x8b, 0x04, 0x25, 0x00, 0x20, 0x40, 0], InstructionAccess::Fixed(0x40_2000)); // mov eax, [0x402000]
     }
 
     #[test]
     fn atomics_and_fences_are_known() {
-        is(&[0xf0, 0x48, 0x0f, 0xb1, 0x0a], Access::Atomic); // lock cmpxchg [rdx], rcx
-        is(&[0x87, 0x07], Access::Atomic); // xchg [rdi], eax
-        is(&[0xf0, 0x83, 0x05, 0, 0, 0, 0, 1], Access::Atomic); // lock add [rip], 1
-        is(&[0x0f, 0xae, 0xf0], Access::Fence); // mfence
-        is(&[0xf0, 0x48, 0x83, 0x0c, 0x24, 0], Access::Fence); // lock or [rsp], 0
-        is(&[0x87, 0xc8], Access::No); // xchg eax, ecx
+        is(&[0xf0, 0x48, 0x0f, 0xb1, 0x0a], InstructionAccess::Atomic); // lock cmpxchg [rdx], rcx
+        is(&[0x87, 0x07], InstructionAccess::Atomic); // xchg [rdi], eax
+        is(&[0xf0, 0x83, 0x05, 0, 0, 0, 0, 1], InstructionAccess::Atomic); // lock add [rip], 1
+        is(&[0x0f, 0xae, 0xf0], InstructionAccess::Fence); // mfence
+        is(&[0xf0, 0x48, 0x83, 0x0c, 0x24, 0], InstructionAccess::Fence); // lock or [rsp], 0
+        is(&[0x87, 0xc8], InstructionAccess::No); // xchg eax, ecx
     }
 
     #[test]
     fn what_ends_too_early_is_usual() {
         for bytes in [&[][..], &[0x48], &[0x0f], &[0xc4, 0xe1], &[0x8b], &[0x8b, 0x04], &[0x8b, 0x05, 0]] {
-            is(bytes, Access::Usual);
+            is(bytes, InstructionAccess::Usual);
         }
     }
 }

@@ -41,7 +41,6 @@ pub use read::{Checked, Difference, Header, check, header};
 pub use write::{Journalled, Sink};
 
 use alloc::string::String;
-use core::fmt;
 
 use crate::SpecError;
 
@@ -59,19 +58,25 @@ const MAX_NODES: u64 = 1 << 10;
 pub const MAX_CELLS: u64 = 1 << 16;
 
 /// Why a journal cannot be read or replayed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
     /// The bytes do not begin as a journal.
+    #[error(
+        "this is no policy journal: it does not begin with HNPJ ('homenode compare --journal DIR' makes them)"
+    )]
     NotAJournal,
     /// A version that this homenode does not know.
+    #[error("the journal is of version {0}, this homenode reads version {VERSION}: use a newer one")]
     Version(u64),
     /// It ends within a record.
+    #[error("the journal is cut off: a record at byte {at} has no end")]
     Short {
         /// Where.
         at: usize,
     },
     /// Something in it makes no sense.
+    #[error("the journal is damaged at byte {at}: {what}")]
     Bad {
         /// Where.
         at: usize,
@@ -79,10 +84,16 @@ pub enum JournalError {
         what: &'static str,
     },
     /// It names more memory than a replay may need.
+    #[error("the journal names more memory than a replay may use: it is damaged")]
     TooLarge,
     /// There is no policy of the recorded or the requested name.
+    #[error("{0}")]
     Policy(SpecError),
     /// The policy needs events that the journal's driver did not record.
+    #[error(
+        "the policy wants {what}, which the journal does not have, because `{recorded}` did not: make a \
+         journal of a policy that does"
+    )]
     Lacks {
         /// Which.
         what: &'static str,
@@ -90,30 +101,6 @@ pub enum JournalError {
         recorded: String,
     },
 }
-
-impl fmt::Display for JournalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAJournal => f.write_str(
-                "this is no policy journal: it does not begin with HNPJ ('homenode compare --journal DIR' makes them)",
-            ),
-            Self::Version(v) => {
-                write!(f, "the journal is of version {v}, this homenode reads version {VERSION}: use a newer one")
-            }
-            Self::Short { at } => write!(f, "the journal is cut off: a record at byte {at} has no end"),
-            Self::Bad { at, what } => write!(f, "the journal is damaged at byte {at}: {what}"),
-            Self::TooLarge => f.write_str("the journal names more memory than a replay may use: it is damaged"),
-            Self::Policy(e) => e.fmt(f),
-            Self::Lacks { what, recorded } => write!(
-                f,
-                "the policy wants {what}, which the journal does not have, because `{recorded}` did not: make a \
-                 journal of a policy that does"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for JournalError {}
 
 #[cfg(test)]
 mod tests;

@@ -7,11 +7,13 @@
 use std::path::Path;
 
 use homenode_dataset::tables::{
-    Access, Cause, FirstTouch, GuardGroup, Interval, IntervalNo, Iteration, IterationSource, Link, Migration,
-    MoveOutcome, Node, Object, ObjectKind, OwnCost, Region, RegionKind, RegionNo, RegionTime, Residency,
-    Sample, ThreadStay,
+    Access, FirstTouch, GuardGroup, Interval, IntervalNo, Iteration, IterationSource, Link, Migration,
+    MigrationCause, MigrationOutcome, Node, Object, ObjectKind, OwnCost, Region, RegionKind, RegionNo,
+    RegionTime, Residency, Sample, ThreadStay,
 };
-use homenode_dataset::{Basis, Dataset, Ended, Kind, Memory, Meta, Sink, Tally, Writer};
+use homenode_dataset::{
+    Basis, Dataset, DatasetMeta, DatasetWriter, Ended, MemoryDataset, RecordingKind, RowSink, SeenCount,
+};
 use homenode_model::{AccessKind, Bytes, NodeId, Ns, ObjectId, Ps, ThreadId};
 
 /// Where the grid's pages live.
@@ -34,7 +36,7 @@ pub struct Heat {
     pub iterations: u32,
     pub placement: Placement,
     pub basis: Basis,
-    pub kind: Kind,
+    pub kind: RecordingKind,
     /// Whether the links have latencies.
     pub latencies: bool,
     /// Address of the first grid, and line of its allocation.
@@ -54,7 +56,7 @@ impl Default for Heat {
             iterations: 20,
             placement: Placement::Serial,
             basis: Basis::Exact,
-            kind: Kind::Simulated,
+            kind: RecordingKind::Simulated,
             latencies: true,
             address: 0x10000,
             line: 28,
@@ -73,32 +75,32 @@ const BLOCK: u64 = 16;
 const GRIDS: [&str; 2] = ["temperature_old", "temperature_new"];
 
 impl Heat {
-    pub fn meta(&self) -> Meta {
+    pub fn meta(&self) -> DatasetMeta {
         let command = ["./heat", "--size", "1024"].map(String::from).to_vec();
         let policy = match self.placement {
             Placement::NextTouch => "next-touch",
             _ => "first-touch",
         };
-        Meta {
+        DatasetMeta {
             machine: "epyc-nps4".into(),
             policy: Some(policy.into()),
             source: "instrumented code".into(),
             ended: self.ended.then_some(Ended { status: Some(0), signal: None, elapsed_ns: self.end() }),
-            ..Meta::new(self.kind, self.basis, command)
+            ..DatasetMeta::new(self.kind, self.basis, command)
         }
     }
 
     /// The data set in memory.
     pub fn dataset(&self) -> Dataset {
-        let mut memory = Memory::default();
+        let mut memory = MemoryDataset::default();
         self.fill(&mut memory);
         Dataset::of_memory(self.meta(), memory)
     }
 
     /// The data set on disk.
     pub fn write(&self, path: &Path) {
-        let meta = Meta { ended: None, ..self.meta() };
-        let mut writer = Writer::create(path, meta).unwrap();
+        let meta = DatasetMeta { ended: None, ..self.meta() };
+        let mut writer = DatasetWriter::create(path, meta).unwrap();
         self.fill(&mut writer);
         match self.meta().ended {
             Some(ended) => drop(writer.finish(ended).unwrap()),
@@ -141,7 +143,7 @@ impl Heat {
         (0..self.nodes).map(move |n| (n, start(n), start(n + 1)))
     }
 
-    pub fn fill(&self, to: &mut impl Sink) {
+    pub fn fill(&self, to: &mut impl RowSink) {
         self.machine(to);
         self.objects(to);
         self.times(to);
@@ -154,7 +156,7 @@ impl Heat {
         }
     }
 
-    fn machine(&self, to: &mut impl Sink) {
+    fn machine(&self, to: &mut impl RowSink) {
         for n in 0..self.nodes {
             to.push(&Node { node: NodeId(n), memory_bytes: Some(Bytes::gib(64)), cpus: 8 }).unwrap();
             to.push(&ThreadStay {
@@ -186,7 +188,7 @@ impl Heat {
         }
     }
 
-    fn objects(&self, to: &mut impl Sink) {
+    fn objects(&self, to: &mut impl RowSink) {
         let bytes = Bytes(self.pages * 4096);
         let grid = |(i, name): (u32, &&str)| {
             let line = self.line + i;
@@ -258,7 +260,7 @@ impl Heat {
         to.push(&touch(2, 0, 1, 0, 60)).unwrap();
     }
 
-    fn times(&self, to: &mut impl Sink) {
+    fn times(&self, to: &mut impl RowSink) {
         to.push(&Region {
             region: RegionNo(0),
             kind: RegionKind::Parallel,
@@ -308,7 +310,7 @@ impl Heat {
             .unwrap();
     }
 
-    fn accesses(&self, to: &mut impl Sink, interval: u32) {
+    fn accesses(&self, to: &mut impl RowSink, interval: u32) {
         // Page 0 of the initialisation stands for all: a row a block would be as good.
         let per_page = |n: u64| match self.basis {
             Basis::Exact | Basis::Emulated => n,
@@ -324,7 +326,7 @@ impl Heat {
             node: NodeId(node),
             home: NodeId(home),
             kind: Some(if node == home { AccessKind::Write } else { AccessKind::Read }),
-            tally: Tally::new(n, self.basis),
+            tally: SeenCount::new(n, self.basis),
         };
         for grid in 0..2_u32 {
             for (user, from, end) in self.parts() {
@@ -351,7 +353,7 @@ impl Heat {
         }
     }
 
-    fn residency(&self, to: &mut impl Sink) {
+    fn residency(&self, to: &mut impl RowSink) {
         let run = |object, page, pages, interval, until, home: u16| Residency {
             object: Some(ObjectId(object)),
             page,
@@ -379,7 +381,7 @@ impl Heat {
         to.push(&run(2, 0, 1, 0, last, 0)).unwrap();
     }
 
-    fn moves(&self, to: &mut impl Sink) {
+    fn moves(&self, to: &mut impl RowSink) {
         let begin = INIT + self.length(1);
         let move_ = |grid: u32, page, pages, from: u16, node: u16, interval, time: u64, outcome| Migration {
             time_ns: Ns(time),
@@ -389,7 +391,7 @@ impl Heat {
             pages,
             from_node: NodeId(from),
             to_node: NodeId(node),
-            cause: Cause::NextTouch,
+            cause: MigrationCause::NextTouch,
             policy: Some("next-touch".into()),
             region: Some(RegionNo(0)),
             thread: Some(ThreadId(node.into())),
@@ -399,14 +401,14 @@ impl Heat {
         for grid in 0..2 {
             for (node, from, end) in self.parts().filter(|(node, ..)| *node > 0) {
                 let time = begin + MS * u64::from(grid) + u64::from(node) * 1000;
-                to.push(&move_(grid, from, end - from, 0, node, 2, time, MoveOutcome::Moved)).unwrap();
+                to.push(&move_(grid, from, end - from, 0, node, 2, time, MigrationOutcome::Moved)).unwrap();
             }
         }
         // One page goes to its neighbour and comes back.
         if self.iterations > 4 && self.nodes > 1 {
             let (time, page) = (begin + 80 * MS, self.pages / u64::from(self.nodes));
-            to.push(&move_(0, page, 1, 1, 0, 4, time, MoveOutcome::Moved)).unwrap();
-            to.push(&move_(0, page, 1, 0, 1, 4, time + MS, MoveOutcome::PingPong)).unwrap();
+            to.push(&move_(0, page, 1, 1, 0, 4, time, MigrationOutcome::Moved)).unwrap();
+            to.push(&move_(0, page, 1, 0, 1, 4, time + MS, MigrationOutcome::PingPong)).unwrap();
         }
         for i in 0..32 {
             let (group, page) = match i % 4 {

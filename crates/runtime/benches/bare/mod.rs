@@ -3,9 +3,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use homenode_sys::memory::{Access, discard, map_aligned, move_leaving_mapping, prefer_huge, unmap};
+use homenode_sys::memory::{Protection, discard, map_aligned, move_leaving_mapping, prefer_huge, unmap};
 use homenode_sys::signal::{Action, Set, set_action};
-use homenode_sys::uffd::{Features, Uffd, Watch};
+use homenode_sys::uffd::{Features, Uffd, WatchedFaults};
 use homenode_sys::{HUGE, PAGE, Span};
 
 use crate::{BYTES, ROUNDS, median, touch};
@@ -29,7 +29,7 @@ unsafe extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, _: *mut libc::
     }
 }
 
-fn fresh(access: Access) -> Span {
+fn fresh(access: Protection) -> Span {
     let m = map_aligned(BYTES / 4, HUGE, access).expect("memory");
     prefer_huge(m, false).expect("small pages");
     m
@@ -37,14 +37,14 @@ fn fresh(access: Access) -> Span {
 
 /// Nanoseconds a page of first touch and of next touch after it, in order.
 fn once(around: usize) -> (f64, f64) {
-    let (m, shadow) = (fresh(Access::ReadWrite), fresh(Access::None));
+    let (m, shadow) = (fresh(Protection::ReadWrite), fresh(Protection::None));
     AROUND.store(around, Ordering::Relaxed);
     AWAY.store(shadow.start.wrapping_sub(m.start), Ordering::Relaxed);
     let first = touch(m, PAGE);
     let uffd = UFFD.get().expect("opened");
     // SAFETY: memory of this function's own; the handler is there.
     unsafe {
-        uffd.register(m, Watch::Missing).expect("register");
+        uffd.register(m, WatchedFaults::Missing).expect("register");
         move_leaving_mapping(m, shadow.start).expect("move");
         uffd.unregister(shadow).expect("unregister");
     }

@@ -3,7 +3,7 @@
 
 use homenode_model::Ns;
 use homenode_runtime::moving;
-use homenode_sys::memory::{Access, map_aligned, prefer_huge};
+use homenode_sys::memory::{Protection, map_aligned, prefer_huge};
 use homenode_sys::{HUGE, PAGE, Span, maps};
 
 use crate::{bind_to, gone, show_since, touch};
@@ -24,7 +24,7 @@ fn in_huge_pages(m: Span) -> u64 {
 }
 
 pub fn run() {
-    let m = map_aligned(BYTES, HUGE, Access::ReadWrite).expect("memory");
+    let m = map_aligned(BYTES, HUGE, Protection::ReadWrite).expect("memory");
     prefer_huge(m, true).expect("huge pages, if there are any");
     touch(m, PAGE);
     let (had, before) = (in_huge_pages(m), moving::counters());

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use homenode_runtime::moving;
-use homenode_sys::memory::{Access, map_aligned};
+use homenode_sys::memory::{Protection, map_aligned};
 use homenode_sys::{HUGE, Span};
 
 use crate::{bind_to, gone, show_since};
@@ -42,7 +42,7 @@ fn arm(m: Span, done: &AtomicBool) {
 }
 
 pub fn run() {
-    let m = map_aligned(BYTES, HUGE, Access::ReadWrite).expect("memory");
+    let m = map_aligned(BYTES, HUGE, Protection::ReadWrite).expect("memory");
     let (before, done) = (moving::counters(), AtomicBool::new(false));
     std::thread::scope(|s| {
         let adding: Vec<_> = (0..THREADS)

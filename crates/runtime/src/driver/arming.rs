@@ -3,7 +3,7 @@
 use homenode_model::{Decision, DecisionBuf, Event, MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
 use homenode_sys::Span;
 use homenode_wire::facts::Arming;
-use homenode_wire::live::Cause;
+use homenode_wire::live::MoveOrigin;
 
 use super::mover::{Manner, Touch};
 use super::run::Driver;
@@ -304,7 +304,7 @@ impl Driver {
                     let moved = MovedPage {
                         from: home,
                         to: node,
-                        cause: Cause::NextTouch,
+                        cause: MoveOrigin::NextTouch,
                         cost: None,
                         outcome: MoveResult::Moved,
                     };

@@ -7,7 +7,7 @@
 //! pages are.
 
 use homenode_model::{Ns, PageNo};
-use homenode_sources::first_touches::{Fault, FirstTouches};
+use homenode_sources::first_touches::{FirstTouches, PageFault};
 
 use super::run::Driver;
 use crate::stream::Stream;
@@ -59,7 +59,7 @@ impl Driver {
     }
 
     /// Writes those of these page faults that are first touches.
-    pub fn first_faults(&mut self, faults: &[Fault]) {
+    pub fn first_faults(&mut self, faults: &[PageFault]) {
         for fault in faults {
             let Some(object) = self.memory.objects.at(fault.address) else { continue };
             let start = object.whole_pages().start;

@@ -2,12 +2,12 @@
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 
-use homenode_wire::facts::Counters;
+use homenode_wire::facts::MoverCounters;
 
 use super::full_nodes::{self, FullNodes};
 use super::mover::{Armed, Manner, Mover, Touch};
 use super::settings::Settings;
-use crate::moving::{self, Mechanism, Move, Options, Span, Started, Why};
+use crate::moving::{self, Mechanism, MovingOptions, PageTarget, Span, Started, Why};
 use crate::stream::threads;
 use crate::watch::numbers::PAGE;
 
@@ -38,7 +38,7 @@ impl Live {
         let pretend_cpus = settings.pretend.then(|| &*settings.machine.table().leak());
         let copy_unseen = settings.copy_unseen;
         let options =
-            Options { pretend_nodes, pretend_cpus, mechanism, copy_unseen, stay, fault_around: None };
+            MovingOptions { pretend_nodes, pretend_cpus, mechanism, copy_unseen, stay, fault_around: None };
         let started = moving::start(&options);
         Self {
             started,
@@ -144,7 +144,7 @@ impl Mover for Live {
 
     fn move_pages(&mut self, pages: &[(usize, NodeId)], out: &mut Vec<MoveResult>) {
         self.kernel_moves_wanted = true;
-        let mut moves: Vec<Move> = pages.iter().map(|(page, to)| Move::new(*page, *to)).collect();
+        let mut moves: Vec<PageTarget> = pages.iter().map(|(page, to)| PageTarget::new(*page, *to)).collect();
         let report = moving::move_pages(&mut moves, CHUNK);
         if let Some(e) = report.error {
             self.failure(e.to_string());
@@ -179,10 +179,10 @@ impl Mover for Live {
         moving::sees_first_touches()
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self) -> MoverCounters {
         let c = moving::counters();
         let page = PAGE as u64;
-        Counters {
+        MoverCounters {
             arms: c.arms,
             armed_pages: c.armed.0 / page,
             faults: c.faults,

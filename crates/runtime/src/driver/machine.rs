@@ -4,12 +4,12 @@
 use homenode_model::{Bytes, Core, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps, Topology};
 use homenode_policy::PolicyContext;
 use homenode_wire::bounded::{CPUS, NODES};
-use homenode_wire::live::Live;
+use homenode_wire::live::LiveRecord;
 use homenode_wire::settings;
 
 /// Nodes with their CPUs and memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct LiveMachine {
     /// Node of each CPU; `None` for CPUs that the launcher does not list.
     node_of_cpu: Vec<Option<NodeId>>,
     /// Memory of each node.
@@ -21,10 +21,10 @@ pub struct Machine {
 /// Nanoseconds of a unit of distance, assumed: a local access is 10 units and takes 90 ns.
 const NS_OF_DISTANCE: u64 = 9;
 
-impl Machine {
+impl LiveMachine {
     /// The launcher's nodes. `None` if a CPU's number is beyond any machine's, if there is no CPU,
     /// or if distances are missing.
-    pub fn of(told: &settings::Machine) -> Option<Self> {
+    pub fn of(told: &settings::MachineNodes) -> Option<Self> {
         let mut machine = Self { node_of_cpu: Vec::new(), memory: Vec::new(), distance: Vec::new() };
         for (n, node) in (0u16..).zip(&told.nodes) {
             for cpu in &node.cpus {
@@ -75,9 +75,9 @@ impl Machine {
     }
 
     /// A record for each node, for a recording.
-    pub fn nodes_for_stream(&self) -> Vec<Live> {
+    pub fn nodes_for_stream(&self) -> Vec<LiveRecord> {
         let cpus = |n: u16| (0u32..).zip(&self.node_of_cpu).filter(move |(_, at)| **at == Some(NodeId(n)));
-        let record = |(n, memory): (u16, &Bytes)| Live::Node {
+        let record = |(n, memory): (u16, &Bytes)| LiveRecord::Node {
             node: NodeId(n),
             memory: *memory,
             cpus: cpus(n).map(|(cpu, _)| cpu).collect(),
@@ -136,12 +136,12 @@ impl Machine {
 mod tests {
     use super::*;
 
-    fn node(cpus: &[u32], mib: u64, distances: &[u64]) -> settings::Node {
-        settings::Node { cpus: cpus.to_vec(), memory: Bytes::mib(mib), distances: distances.to_vec() }
+    fn node(cpus: &[u32], mib: u64, distances: &[u64]) -> settings::UsableNode {
+        settings::UsableNode { cpus: cpus.to_vec(), memory: Bytes::mib(mib), distances: distances.to_vec() }
     }
 
-    fn of(nodes: &[settings::Node]) -> Option<Machine> {
-        Machine::of(&settings::Machine { nodes: nodes.to_vec() })
+    fn of(nodes: &[settings::UsableNode]) -> Option<LiveMachine> {
+        LiveMachine::of(&settings::MachineNodes { nodes: nodes.to_vec() })
     }
 
     #[test]

@@ -39,9 +39,9 @@ mod watching;
 
 pub use clocks::Clocks;
 pub use homenode_wire::facts::Arming;
-pub use homenode_wire::facts::Counters;
+pub use homenode_wire::facts::MoverCounters;
 pub use live::Live;
-pub use machine::Machine;
+pub use machine::LiveMachine;
 pub use mover::{Armed, Mover, Touch};
 pub use run::Driver;
 pub use settings::Settings;

@@ -2,7 +2,7 @@
 
 use homenode_model::{MoveResult, NodeId, Ns};
 use homenode_sys::Span;
-use homenode_wire::facts::Counters;
+use homenode_wire::facts::MoverCounters;
 
 pub use crate::moving::Manner;
 
@@ -75,7 +75,7 @@ pub trait Mover: Send {
         false
     }
     /// Totals.
-    fn counters(&self) -> Counters;
+    fn counters(&self) -> MoverCounters;
     /// What the mover cannot do on this machine, one sentence each.
     fn cannot(&self) -> Vec<String>;
 }

@@ -3,7 +3,7 @@
 use homenode_model::{MoveOutcome, MoveResult, NodeId, Ns, PageNo, PageRange};
 use homenode_sys::HUGE;
 use homenode_wire::facts::KnownMoves;
-use homenode_wire::live::Cause;
+use homenode_wire::live::MoveOrigin;
 
 use super::run::Driver;
 use super::state::moves::WantedMove;
@@ -59,7 +59,7 @@ impl Driver {
             if let Some(o) = self.memory.objects.at(address) {
                 let before = o.home(m.page).filter(|home| *home != m.to);
                 if let (Some(stream), Some(from)) = (&mut self.recording.stream, before) {
-                    let cause = if m.told { Cause::Policy } else { unasked };
+                    let cause = if m.told { MoveOrigin::Policy } else { unasked };
                     let moved = MovedPage { from, to: m.to, cause, cost: Some(cost), outcome: result };
                     stream.moved(o, m.page.0 - o.pages.first.0, moved, now);
                 }

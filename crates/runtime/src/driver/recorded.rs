@@ -2,8 +2,8 @@
 
 use homenode_model::{Bytes, NodeId, Ns, PageNo};
 use homenode_wire::bounded::line;
-use homenode_wire::facts::Module;
-use homenode_wire::live::{Cause, Live, Says, Watched};
+use homenode_wire::facts::LoadedFile;
+use homenode_wire::live::{LiveRecord, MoveOrigin, SourceAnswers, Watched};
 
 use super::run::Driver;
 use super::state::watching::{SourceTotals, SourceWatch};
@@ -53,7 +53,7 @@ impl Driver {
     pub(super) fn begin_stream(&mut self) {
         let Some(stream) = &mut self.recording.stream else { return };
         let machine = &self.settings.machine;
-        stream.put(Live::Start {
+        stream.put(LiveRecord::Start {
             clock: self.account.started(),
             pid: std::process::id(),
             nodes: machine.nodes() as u16,
@@ -65,9 +65,9 @@ impl Driver {
         stream.know_cpus(machine.cpu_table().to_vec());
         let (name, says) = match &self.watching {
             Some(w) => (w.seen.name, answers(&w.seen)),
-            None => ("page faults of armed pages", Says::Presence),
+            None => ("page faults of armed pages", SourceAnswers::Presence),
         };
-        stream.put(Live::Source { name: line(name), says });
+        stream.put(LiveRecord::Source { name: line(name), says });
     }
 
     /// Writes a page's home at the first look. `address`: an address in its object.
@@ -82,13 +82,13 @@ impl Driver {
     }
 
     /// The cause of moves whose outcome no policy wants to know.
-    pub(super) const fn cause_of_moves(&self) -> Cause {
+    pub(super) const fn cause_of_moves(&self) -> MoveOrigin {
         if self.moves.later.is_undoing() {
-            Cause::Undo
+            MoveOrigin::Undo
         } else if self.plan.is_some() {
-            Cause::Plan
+            MoveOrigin::Plan
         } else {
-            Cause::Policy
+            MoveOrigin::Policy
         }
     }
 
@@ -117,7 +117,7 @@ impl Driver {
         let (own, cpu) = (self.own_time(), self.cpu_time());
         let Some(stream) = &mut self.recording.stream else { return };
         if let Some(SourceWatch { seen, .. }) = &self.watching {
-            stream.put(Live::Watched(Watched {
+            stream.put(LiveRecord::Watched(Watched {
                 told: seen.told,
                 asked: seen.asked,
                 lost: seen.lost + stream.sightings_lost(),
@@ -138,7 +138,7 @@ impl Driver {
     }
 
     /// Writes where the program's code and data lie, for looking up names.
-    pub fn record_modules(&mut self, modules: &[Module]) {
+    pub fn record_modules(&mut self, modules: &[LoadedFile]) {
         if let Some(stream) = &mut self.recording.stream {
             stream.know_modules(modules);
         }
@@ -150,18 +150,18 @@ impl Driver {
         let stopped = self.stopped().map(line);
         let notes: Vec<String> = self.notes().iter().map(|n| line(n)).chain(stopped).collect();
         if let Some(stream) = &mut self.recording.stream {
-            notes.into_iter().for_each(|text| stream.put(Live::Note { text }));
+            notes.into_iter().for_each(|text| stream.put(LiveRecord::Note { text }));
             stream.end(true, now);
         }
     }
 }
 
 /// The basis of a source's answers.
-fn answers(seen: &SourceTotals) -> Says {
+fn answers(seen: &SourceTotals) -> SourceAnswers {
     match (seen.one_in, seen.writers_only) {
-        (Some(one_in), _) => Says::Sampled { one_in },
-        (None, true) => Says::Writers,
-        (None, false) if seen.says == "nothing" => Says::Nothing,
-        (None, false) => Says::Presence,
+        (Some(one_in), _) => SourceAnswers::Sampled { one_in },
+        (None, true) => SourceAnswers::Writers,
+        (None, false) if seen.says == "nothing" => SourceAnswers::Nothing,
+        (None, false) => SourceAnswers::Presence,
     }
 }

@@ -3,9 +3,9 @@
 
 use homenode_model::{Bytes, DecisionBuf, Event, Ns};
 use homenode_policy::{MOST_POLLS, Policy, Step, live_spec};
-use homenode_sources::Says;
+use homenode_sources::AnswerKind;
 use homenode_sys::Span;
-use homenode_wire::facts::{Arming, Counters, Settled};
+use homenode_wire::facts::{Arming, MoverCounters, Settled};
 
 use super::clocks::Clocks;
 use super::journal::journalled;
@@ -26,7 +26,7 @@ use crate::regions::{RegionId, RegionKey, Round};
 use crate::stream::Stream;
 use crate::stream::threads::SeenOn;
 use crate::watch::numbers::PAGE;
-use crate::watch::{ChosenSource, Objects, Origin};
+use crate::watch::{ChosenSource, Origin, WatchedObjects};
 
 /// Lists that keep their memory from one use to the next.
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl Driver {
         clocks: Clocks,
     ) -> Result<Self, String> {
         let context = settings.machine.context(Bytes(PAGE as u64));
-        let draws = |says: Says| !says.counts();
+        let draws = |says: AnswerKind| !says.counts();
         let spec = match &eyes {
             Some(chosen) => live_spec(&settings.policy, chosen.eyes.says().is_some_and(draws)),
             None => settings.policy.clone(),
@@ -534,11 +534,11 @@ impl Driver {
         self.marks.times()
     }
     /// The objects.
-    pub fn objects(&self) -> &Objects {
+    pub fn objects(&self) -> &WatchedObjects {
         &self.memory.objects
     }
     /// The mover's totals.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> MoverCounters {
         self.mover.counters()
     }
     /// What could not be done, one sentence each.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use homenode_wire::settings::FILE;
 pub use homenode_wire::settings::RUN_DIR;
-use homenode_wire::{Error, Fault, settings};
+use homenode_wire::{Error, FrameFault, settings};
 
-use super::machine::Machine;
+use super::machine::LiveMachine;
 
 /// The launcher's settings, and what follows from them.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Settings {
     /// The folder of the run, for reports.
     pub folder: PathBuf,
     /// The nodes with lookup tables. Use this one, not the launcher's.
-    pub machine: Machine,
+    pub machine: LiveMachine,
     /// The launcher's settings as sent.
     asked: settings::Settings,
 }
@@ -36,7 +36,7 @@ impl Settings {
     /// # Errors
     /// The machine makes no sense.
     pub fn of(folder: &Path, asked: settings::Settings) -> Result<Self, String> {
-        let machine = Machine::of(&asked.machine).ok_or("its nodes are no machine")?;
+        let machine = LiveMachine::of(&asked.machine).ok_or("its nodes are no machine")?;
         Ok(Self { folder: folder.to_owned(), machine, asked })
     }
 
@@ -63,7 +63,7 @@ impl Settings {
                 Ok(settings) => Some(Ok(settings)),
                 Err(why) => failed(&why),
             },
-            Err(Error { fault: Fault::Io(kind), .. }) => failed(&kind),
+            Err(Error { fault: FrameFault::Io(kind), .. }) => failed(&kind),
             Err(why) => failed(&why),
         }
     }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_is_set_is_read() {
         let folder = folder("read");
-        let machine = settings::Machine::even(2, 1, Bytes::mib(100), 20);
+        let machine = settings::MachineNodes::even(2, 1, Bytes::mib(100), 20);
         let asked = settings::Settings { policy: "p".into(), machine, force: true, ..Default::default() };
         fs::write(folder.join(FILE), homenode_wire::encode(&asked).unwrap()).unwrap();
         let read = Settings::read(&folder).unwrap().unwrap();

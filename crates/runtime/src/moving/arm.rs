@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use homenode_model::Bytes;
 use homenode_sys::{Error, PAGE, Span, call};
 
-use super::candidates::{Candidate, Plan};
+use super::candidates::{ArmingPlan, Candidate};
 use super::group::Group;
 use super::state::{self, Locked, count};
 use super::{ArmReport, Manner, Mechanism, Why, deaf_threads, disarm, events, inflight, pinning, signals};
@@ -78,7 +78,7 @@ fn arm_locked(lock: &Locked, spans: &[Span], stack: Span, manner: Manner, report
         return report.skip(if pins { Why::Pinning } else { Why::Deaf }, pages);
     }
     let changes = inflight::changes();
-    let plan = match Plan::make(lock, spans) {
+    let plan = match ArmingPlan::make(lock, spans) {
         Ok(plan) => plan,
         Err(e) => return report.fail(e, pages),
     };

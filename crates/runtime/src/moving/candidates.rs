@@ -3,14 +3,14 @@
 use std::cell::UnsafeCell;
 
 use homenode_model::Bytes;
-use homenode_sys::memory::{Access, map};
+use homenode_sys::memory::{Protection, map};
 use homenode_sys::{PAGE, Result, Span, maps};
 
 use super::Why;
 use super::group::Part;
 use super::pinning;
 use super::state::Locked;
-use super::table::{self, BLOCKS, Pages};
+use super::table::{self, BLOCKS, PageMask};
 
 /// A part of a mapping that should be armed.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ struct Scratch {
 pub struct Rooms {
     pub parts: [Part; PARTS],
     /// Pages to arm, by block.
-    pub pages: [Pages; BLOCKS],
+    pub pages: [PageMask; BLOCKS],
 }
 
 struct Shared(UnsafeCell<*mut Scratch>);
@@ -51,7 +51,7 @@ fn scratch(_: &Locked) -> Result<*mut Scratch> {
     // SAFETY: under the lock.
     let p = unsafe { &mut *SCRATCH.0.get() };
     if p.is_null() {
-        let memory = map(size_of::<Scratch>().next_multiple_of(PAGE), Access::ReadWrite)?;
+        let memory = map(size_of::<Scratch>().next_multiple_of(PAGE), Protection::ReadWrite)?;
         table::note_own(memory);
         *p = memory.start as *mut Scratch;
     }
@@ -59,7 +59,7 @@ fn scratch(_: &Locked) -> Result<*mut Scratch> {
 }
 
 /// See the module.
-pub struct Plan<'a> {
+pub struct ArmingPlan<'a> {
     /// By address, without overlaps.
     pub candidates: &'a [Candidate],
     pub rooms: &'a mut Rooms,
@@ -69,7 +69,7 @@ pub struct Plan<'a> {
     pub fixed: maps::Fixed,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> ArmingPlan<'a> {
     /// Intersects the spans with the process's mappings.
     pub fn make(lock: &'a Locked, spans: &[Span]) -> Result<Self> {
         // SAFETY: zeroed memory under the lock, which has one plan at a time.

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
-use homenode_sys::numa::{self, Status};
+use homenode_sys::numa::{self, PageStatus};
 use homenode_sys::{Errno, HUGE, PAGE, Result, Span, call, maps};
 
 use super::kernel::MoveReport;
@@ -29,9 +29,9 @@ const ASKED: usize = 256;
 /// The kernel's calls for moving pages, and a clock. Tests replace them.
 pub trait System {
     /// As [`numa::query`].
-    fn query(&mut self, pages: &[usize], status: &mut [Status]) -> Result<()>;
+    fn query(&mut self, pages: &[usize], status: &mut [PageStatus]) -> Result<()>;
     /// As [`numa::move_to`].
-    fn move_to(&mut self, pages: &[usize], to: &[i32], status: &mut [Status]) -> Result<usize>;
+    fn move_to(&mut self, pages: &[usize], to: &[i32], status: &mut [PageStatus]) -> Result<usize>;
     /// Reports the huge pages of a span of whole units, ascending.
     fn huge_pages(&mut self, units: Span, tell: impl FnMut(Span));
     /// The time.
@@ -40,13 +40,13 @@ pub trait System {
 
 /// The kernel.
 #[derive(Debug)]
-pub struct Kernel;
+pub struct KernelCalls;
 
-impl System for Kernel {
-    fn query(&mut self, pages: &[usize], status: &mut [Status]) -> Result<()> {
+impl System for KernelCalls {
+    fn query(&mut self, pages: &[usize], status: &mut [PageStatus]) -> Result<()> {
         numa::query(pages, status)
     }
-    fn move_to(&mut self, pages: &[usize], to: &[i32], status: &mut [Status]) -> Result<usize> {
+    fn move_to(&mut self, pages: &[usize], to: &[i32], status: &mut [PageStatus]) -> Result<usize> {
         numa::move_to(pages, to, status)
     }
     fn huge_pages(&mut self, units: Span, tell: impl FnMut(Span)) {
@@ -60,11 +60,11 @@ impl System for Kernel {
 
 /// A move under way.
 #[derive(Clone, Copy, Debug)]
-pub struct Work {
+pub struct MoveUnderWay {
     pub page: usize,
     pub to: NodeId,
     /// The page's node before, once known.
-    before: Status,
+    before: PageStatus,
     /// Whether the rest of its huge page goes elsewhere.
     with_others: bool,
     /// Whether the target had no memory.
@@ -72,9 +72,9 @@ pub struct Work {
     pub result: Option<MoveResult>,
 }
 
-impl Work {
+impl MoveUnderWay {
     pub const fn new(page: usize, to: NodeId) -> Self {
-        Self { page, to, before: Status::UNKNOWN, with_others: false, refused: false, result: None }
+        Self { page, to, before: PageStatus::UNKNOWN, with_others: false, refused: false, result: None }
     }
 
     /// Whether the page must be moved: it exists, is elsewhere, and no huge page keeps it.
@@ -83,7 +83,7 @@ impl Work {
     }
 
     /// The outcome, if the page is at `now`.
-    fn ended(&self, now: Status) -> MoveResult {
+    fn ended(&self, now: PageStatus) -> MoveResult {
         match (self.before.node(), now.node()) {
             (None, _) => failure(self.before.errno()),
             (_, None) => failure(now.errno()),
@@ -102,7 +102,7 @@ impl Work {
 }
 
 /// Makes all moves, in calls of about `cap` each.
-pub fn move_all(system: &mut impl System, work: &mut [Work], cap: Ns, report: &mut MoveReport) {
+pub fn move_all(system: &mut impl System, work: &mut [MoveUnderWay], cap: Ns, report: &mut MoveReport) {
     if let Err(e) = ask(system, work, |m, status| m.before = status) {
         report.error = Some(e);
         return work.iter_mut().for_each(|m| m.finish(MoveResult::Busy, report));
@@ -110,7 +110,7 @@ pub fn move_all(system: &mut impl System, work: &mut [Work], cap: Ns, report: &m
     let huge = Huge::among(system, work);
     huge.agree(work);
     work.sort_unstable_by_key(|m| (!m.is_open(), m.to, m.page));
-    let open = work.partition_point(Work::is_open);
+    let open = work.partition_point(MoveUnderWay::is_open);
     let mut rest = &mut work[..open];
     let mut chunk = Chunk::default();
     while !rest.is_empty() {
@@ -127,8 +127,12 @@ pub fn move_all(system: &mut impl System, work: &mut [Work], cap: Ns, report: &m
 }
 
 /// Reports where each page is now.
-fn ask(system: &mut impl System, work: &mut [Work], mut tell: impl FnMut(&mut Work, Status)) -> Result<()> {
-    let mut status = [Status::UNKNOWN; ASKED];
+fn ask(
+    system: &mut impl System,
+    work: &mut [MoveUnderWay],
+    mut tell: impl FnMut(&mut MoveUnderWay, PageStatus),
+) -> Result<()> {
+    let mut status = [PageStatus::UNKNOWN; ASKED];
     for part in work.chunks_mut(ASKED) {
         let pages: Vec<usize> = part.iter().map(|m| m.page).collect();
         system.query(&pages, &mut status)?;
@@ -142,20 +146,20 @@ struct Chunk {
     pages: usize,
     at: Vec<usize>,
     to: Vec<i32>,
-    status: Vec<Status>,
+    status: Vec<PageStatus>,
 }
 
 impl Default for Chunk {
     fn default() -> Self {
         const ROOM: usize = MOST + WHOLE;
         let (at, to) = (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM));
-        Self { pages: FIRST, at, to, status: vec![Status::UNKNOWN; ROOM] }
+        Self { pages: FIRST, at, to, status: vec![PageStatus::UNKNOWN; ROOM] }
     }
 }
 
 impl Chunk {
     /// How many of the moves fit one call: of one target, and all of a huge page's.
-    fn fits(&self, moves: &[Work], huge: &Huge) -> usize {
+    fn fits(&self, moves: &[MoveUnderWay], huge: &Huge) -> usize {
         let same = moves.iter().take_while(|m| m.to == moves[0].to).count();
         let n = same.min(self.pages);
         let unit = huge.unit_of(moves[n - 1].page);
@@ -165,7 +169,7 @@ impl Chunk {
     fn run(
         &mut self,
         system: &mut impl System,
-        moves: &mut [Work],
+        moves: &mut [MoveUnderWay],
         huge: &Huge,
         report: &mut MoveReport,
         cap: Ns,
@@ -180,7 +184,7 @@ impl Chunk {
         }));
         self.to.clear();
         self.to.resize(self.at.len(), i32::from(moves[0].to.0));
-        self.status[..self.at.len()].fill(Status::UNKNOWN);
+        self.status[..self.at.len()].fill(PageStatus::UNKNOWN);
         // A positive number: that many were not tried, and no status is reliable. All are asked for
         // again in any case.
         if let Err(e) = system.move_to(&self.at, &self.to, &mut self.status) {
@@ -194,7 +198,7 @@ impl Chunk {
 
     /// Notes what the kernel said of pages that it tried and did not move. Only "no memory" differs
     /// from "busy" in a useful way.
-    fn refused(&mut self, moves: &mut [Work]) {
+    fn refused(&mut self, moves: &mut [MoveUnderWay]) {
         let mut moves = moves.iter_mut();
         for (page, status) in self.at.iter().zip(&self.status) {
             if status.errno() == Some(Errno(libc::ENOMEM))
@@ -218,7 +222,7 @@ fn failure(errno: Option<Errno>) -> MoveResult {
 struct Huge(Vec<usize>);
 
 impl Huge {
-    fn among(system: &mut impl System, moves: &[Work]) -> Self {
+    fn among(system: &mut impl System, moves: &[MoveUnderWay]) -> Self {
         let mut starts: Vec<usize> = moves.iter().map(|m| m.page & !(HUGE - 1)).collect();
         starts.sort_unstable();
         starts.dedup();
@@ -235,7 +239,7 @@ impl Huge {
     }
 
     /// Notes pages that do not get their target because the rest of their huge page goes elsewhere.
-    fn agree(&self, moves: &mut [Work]) {
+    fn agree(&self, moves: &mut [MoveUnderWay]) {
         let mut wanted: BTreeMap<usize, BTreeMap<NodeId, usize>> = BTreeMap::new();
         for m in &*moves {
             if let Some(unit) = self.unit_of(m.page) {
@@ -261,7 +265,7 @@ fn most_wanted(nodes: &BTreeMap<NodeId, usize>, home: Option<NodeId>) -> Option<
 mod tests {
     use super::*;
 
-    const ENOENT: Status = Status(-libc::ENOENT);
+    const ENOENT: PageStatus = PageStatus(-libc::ENOENT);
     const CAP: Ns = Ns(1_000_000);
 
     /// A kernel whose clock runs as told, and that remembers what it was asked.
@@ -280,20 +284,20 @@ mod tests {
     }
 
     impl System for Stub {
-        fn query(&mut self, pages: &[usize], status: &mut [Status]) -> Result<()> {
+        fn query(&mut self, pages: &[usize], status: &mut [PageStatus]) -> Result<()> {
             self.asked.push(pages.to_vec());
-            let home = |page| self.homes.get(page).map_or(ENOENT, |n| Status(i32::from(*n)));
+            let home = |page| self.homes.get(page).map_or(ENOENT, |n| PageStatus(i32::from(*n)));
             status.iter_mut().zip(pages).for_each(|(status, page)| *status = home(page));
             Ok(())
         }
-        fn move_to(&mut self, pages: &[usize], to: &[i32], status: &mut [Status]) -> Result<usize> {
+        fn move_to(&mut self, pages: &[usize], to: &[i32], status: &mut [PageStatus]) -> Result<usize> {
             // The costs in turn, the last for ever.
             let call = self.moved.len().min(self.costs.len().saturating_sub(1));
             let cost = self.costs.get(call).copied().unwrap_or(1);
             let mut all = 0;
             for ((page, to), status) in pages.iter().zip(to).zip(status) {
                 if self.full == Some(*to) {
-                    *status = Status(-libc::ENOMEM);
+                    *status = PageStatus(-libc::ENOMEM);
                     continue;
                 }
                 let unit = self.huge.iter().find(|unit| unit.contains(*page));
@@ -304,7 +308,7 @@ mod tests {
                         all += 1;
                     }
                 }
-                *status = Status(*to);
+                *status = PageStatus(*to);
             }
             self.clock += cost * all;
             self.moved.push((pages.to_vec(), to.to_vec(), cost * all));
@@ -324,7 +328,8 @@ mod tests {
     }
 
     fn run(stub: &mut Stub, moves: &[(usize, u16)]) -> (MoveReport, Vec<Option<MoveResult>>) {
-        let mut moves: Vec<Work> = moves.iter().map(|(page, to)| Work::new(*page, NodeId(*to))).collect();
+        let mut moves: Vec<MoveUnderWay> =
+            moves.iter().map(|(page, to)| MoveUnderWay::new(*page, NodeId(*to))).collect();
         let mut report = MoveReport::default();
         move_all(stub, &mut moves, CAP, &mut report);
         moves.sort_unstable_by_key(|m| (m.to, m.page));
@@ -427,7 +432,8 @@ mod tests {
     #[test]
     fn what_came_along_has_moved_too() {
         let ended = |before: i32, now: i32| {
-            Work { before: Status(before), ..Work::new(0, NodeId(2)) }.ended(Status(now))
+            MoveUnderWay { before: PageStatus(before), ..MoveUnderWay::new(0, NodeId(2)) }
+                .ended(PageStatus(now))
         };
         assert_eq!([ended(0, 2), ended(2, 2)], [MoveResult::Moved, MoveResult::AlreadyThere]);
         assert_eq!([ended(0, 1), ended(2, 1)], [MoveResult::Busy; 2], "a huge page went elsewhere");
@@ -436,9 +442,10 @@ mod tests {
 
     #[test]
     fn no_call_ends_within_a_huge_page() {
-        let work = |page: usize, to: u16| Work::new(page * PAGE, NodeId(to));
+        let work = |page: usize, to: u16| MoveUnderWay::new(page * PAGE, NodeId(to));
         const UNIT: usize = HUGE / PAGE;
-        let moves: Vec<Work> = (10..3 * UNIT).map(|page| work(page, u16::from(page >= 2 * UNIT))).collect();
+        let moves: Vec<MoveUnderWay> =
+            (10..3 * UNIT).map(|page| work(page, u16::from(page >= 2 * UNIT))).collect();
         let (chunk, huge) = (Chunk::default(), Huge(vec![UNIT * PAGE, 2 * UNIT * PAGE]));
         assert_eq!(chunk.fits(&moves, &huge), 64, "there is none");
         let from = |page: usize| chunk.fits(&moves[page - 10..], &huge);

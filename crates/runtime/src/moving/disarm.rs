@@ -2,7 +2,7 @@
 
 use homenode_model::{Bytes, Ns};
 use homenode_sys::call::yield_now;
-use homenode_sys::memory::{self, Access};
+use homenode_sys::memory::{self, Protection};
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{HUGE, PAGE, Span, call, numa};
 
@@ -11,7 +11,7 @@ use super::fault::{
 };
 use super::pieces::{self, Piece};
 use super::state::{self, Locked, TAKE_BACK, count};
-use super::table::{self, BLOCK, Block, Pages, Word};
+use super::table::{self, BLOCK, Block, PageMask, Word};
 use super::{Mechanism, events, kernel};
 use std::sync::atomic::Ordering;
 
@@ -122,7 +122,7 @@ fn give_back(piece: &Piece) {
 }
 
 /// Calls `f` with each maximal stretch of pages that `choose` takes from the span's claimed blocks.
-fn stretches(span: Span, choose: impl Fn(Block, Word) -> Pages, mut f: impl FnMut(Span)) {
+fn stretches(span: Span, choose: impl Fn(Block, Word) -> PageMask, mut f: impl FnMut(Span)) {
     let mut open = Span::EMPTY;
     for block in Block::all(span) {
         for run in block.runs(choose(block, block.word())) {
@@ -162,7 +162,7 @@ fn give_back_chunk(uffd: &Uffd, chunk: Span) -> bool {
 /// `None`: the mappings are changing, and the rest is still armed.
 fn try_give_back(uffd: &Uffd, chunk: Span) -> Option<bool> {
     let mut whole = true;
-    let mut left: [Pages; BLOCKS] = [0; BLOCKS];
+    let mut left: [PageMask; BLOCKS] = [0; BLOCKS];
     for (block, left) in Block::all(chunk).zip(&mut left) {
         let (word, pages) = (block.claim(), block.pages_in(chunk));
         if word.stale() > 0 {
@@ -222,7 +222,7 @@ fn make_accessible(span: Span) {
         block.claim();
     }
     let inside = |b: Block, w: Word| w.armed() & b.pages_in(span);
-    for (read_only, access) in [(false, Access::ReadWrite), (true, Access::Read)] {
+    for (read_only, access) in [(false, Protection::ReadWrite), (true, Protection::Read)] {
         let choose = |b: Block, w: Word| inside(b, w) & if read_only { w.marked() } else { !w.marked() };
         stretches(span, choose, |span| {
             count(&state::RETURNED, span.len() as u64);

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicUsize, Ordering};
 
 use homenode_sys::call::{self, yield_now};
 use homenode_sys::signal::{Set, replace_mask};
-use homenode_sys::uffd::{Event, Uffd};
+use homenode_sys::uffd::{Uffd, UffdEvent};
 use homenode_sys::{PAGE, Result, Span, descriptor, maps, memory, own_threads, thread};
 
 use super::fault;
@@ -131,7 +131,7 @@ fn start() -> Result<()> {
     if wake >= 0 {
         WAKE.store(descriptor::keep(wake as i32), Ordering::SeqCst);
     }
-    let waiting = memory::map(MOST_WAITING * size_of::<Event>(), memory::Access::ReadWrite)?;
+    let waiting = memory::map(MOST_WAITING * size_of::<UffdEvent>(), memory::Protection::ReadWrite)?;
     WAITING.store(waiting.start, Ordering::SeqCst);
     // Made with its signals blocked from the first instruction on.
     let mask = replace_mask(Set::FOR_OWN_THREADS);
@@ -148,7 +148,7 @@ fn read() {
     // is never freed.
     let list = unsafe {
         std::slice::from_raw_parts_mut(
-            WAITING.load(Ordering::SeqCst) as *mut MaybeUninit<Event>,
+            WAITING.load(Ordering::SeqCst) as *mut MaybeUninit<UffdEvent>,
             MOST_WAITING,
         )
     };
@@ -183,7 +183,7 @@ pub fn in_child() {
 
 /// Events that were read and not yet dealt with, first in, first out.
 struct Queue {
-    list: &'static mut [MaybeUninit<Event>],
+    list: &'static mut [MaybeUninit<UffdEvent>],
     first: usize,
     count: usize,
 }
@@ -192,12 +192,12 @@ impl Queue {
     fn is_full(&self) -> bool {
         self.count == self.list.len()
     }
-    fn push(&mut self, event: Event) {
+    fn push(&mut self, event: UffdEvent) {
         let at = (self.first + self.count) % self.list.len();
         self.list[at].write(event);
         self.count += 1;
     }
-    fn pop(&mut self) -> Option<Event> {
+    fn pop(&mut self) -> Option<UffdEvent> {
         self.count = self.count.checked_sub(1)?;
         // SAFETY: `push` wrote it.
         let event = unsafe { self.list[self.first].assume_init_read() };
@@ -219,12 +219,12 @@ impl Reader<'_> {
             READING.store(true, Ordering::SeqCst);
             let Some(event) = self.uffd.event() else { break };
             let own = match event {
-                Event::Remap { from, to } => is_own(from) && to == table::shadow(from.start),
+                UffdEvent::Remap { from, to } => is_own(from) && to == table::shadow(from.start),
                 // homenode gives up no registered memory, and replaces mappings only if pages
                 // cannot be taken back.
-                Event::Remove(_) => false,
-                Event::Unmap(span) => is_own(span) && !state::TAKE_BACK.load(Ordering::Relaxed),
-                Event::Other(_) => true,
+                UffdEvent::Remove(_) => false,
+                UffdEvent::Unmap(span) => is_own(span) && !state::TAKE_BACK.load(Ordering::Relaxed),
+                UffdEvent::Other(_) => true,
             };
             READING.store(false, Ordering::SeqCst);
             if !own {
@@ -246,12 +246,12 @@ impl Reader<'_> {
         }
     }
 
-    fn deal_with(&mut self, event: Event) {
+    fn deal_with(&mut self, event: UffdEvent) {
         match event {
-            Event::Remap { from, to } => self.moved(from, to),
-            Event::Remove(span) => self.emptied(span),
-            Event::Unmap(span) => self.gone(span),
-            Event::Other(_) => {}
+            UffdEvent::Remap { from, to } => self.moved(from, to),
+            UffdEvent::Remove(span) => self.emptied(span),
+            UffdEvent::Unmap(span) => self.gone(span),
+            UffdEvent::Other(_) => {}
         }
     }
 
@@ -337,7 +337,7 @@ mod tests {
     fn the_queue_gives_back_in_order_and_says_when_it_is_full() {
         let list = Box::leak(Box::new([const { MaybeUninit::uninit() }; 3]));
         let mut queue = Queue { list, first: 0, count: 0 };
-        let event = |n: usize| Event::Remove(Span::new(n * PAGE, PAGE));
+        let event = |n: usize| UffdEvent::Remove(Span::new(n * PAGE, PAGE));
         queue.push(event(1));
         queue.push(event(2));
         assert_eq!(queue.pop(), Some(event(1)));

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use homenode_model::{Bytes, NodeId, Ns};
 use homenode_sys::call::yield_now;
-use homenode_sys::memory::{self, Access};
-use homenode_sys::signal::Held;
+use homenode_sys::memory::{self, Protection};
+use homenode_sys::signal::HeldSignals;
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{HUGE, PAGE, Span, call, numa};
 
 use super::events::{self, Copying};
 use super::state::{self, count};
-use super::table::{self, BLOCK, Block, Pages, Word};
+use super::table::{self, BLOCK, Block, PageMask, Word};
 use super::{Mechanism, handler_stack, touches};
 
 /// Handles a fault at `address`: by SIGBUS if missing pages raise it, by SIGSEGV if blocks are
@@ -144,7 +144,7 @@ pub fn bring(buffer: Span) {
     let mut blocks = Block::all(buffer).skip_while(idle).peekable();
     if blocks.peek().is_some() {
         let bring = |block: Block| {
-            bring_block(block, block.pages_touched(buffer), Pages::MAX, state::current_node(), true);
+            bring_block(block, block.pages_touched(buffer), PageMask::MAX, state::current_node(), true);
         };
         state::in_front_end(|| blocks.for_each(bring));
     }
@@ -168,7 +168,7 @@ pub fn bring_page(page: usize, node: NodeId) {
 pub const PATIENCE: Ns = Ns(10_000_000_000);
 
 /// Brings `with`, until nothing of `wanted` is armed. `tell`: report it as a touch of `node`.
-fn bring_block(block: Block, wanted: Pages, with: Pages, node: NodeId, tell: bool) {
+fn bring_block(block: Block, wanted: PageMask, with: PageMask, node: NodeId, tell: bool) {
     let (mut deadline, mut wait) = (None, call::Wait::default());
     loop {
         events::wait();
@@ -185,7 +185,7 @@ fn bring_block(block: Block, wanted: Pages, with: Pages, node: NodeId, tell: boo
         }
         handler_stack::stand();
         {
-            let _signals = Held::new();
+            let _signals = HeldSignals::new();
             let Some(word) = block.try_claim() else { continue };
             let before = word.armed().count_ones();
             take(block, word, with, node, tell);
@@ -210,15 +210,15 @@ pub fn set_around(bytes: Bytes) {
 }
 
 /// The pages of a block that come with `page` (one bit).
-fn around(page: Pages) -> Pages {
+fn around(page: PageMask) -> PageMask {
     let count = AROUND.load(Ordering::Relaxed);
     let first = page.trailing_zeros() & !(count - 1);
-    (((1_u64 << count) - 1) << first) as Pages
+    (((1_u64 << count) - 1) << first) as PageMask
 }
 
 /// Takes the armed pages among `wanted`, in a block that the caller has claimed, and releases the
 /// block.
-fn take(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
+fn take(block: Block, word: Word, wanted: PageMask, node: NodeId, tell: bool) {
     match (state::chosen(), state::uffd()) {
         (Mechanism::UserFault, Some(uffd)) => {
             let mut left = 0;
@@ -229,19 +229,19 @@ fn take(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
                 let counter = if stays { &state::RETURNED } else { &state::COPIED };
                 count(counter, (run.len() - rest.len()) as u64);
             }
-            let stayed = if word.stays() { Pages::MAX } else { 0 };
+            let stayed = if word.stays() { PageMask::MAX } else { 0 };
             let word = if word.stays() { word } else { free_shadow(block, word, wanted & !left) };
             taken(block, word, wanted & !left, stayed, node, tell);
         }
         _ if word.stays() => {
             for (pages, access) in [
-                (word.armed() & !word.marked(), Access::ReadWrite),
-                (word.armed() & word.marked(), Access::Read),
+                (word.armed() & !word.marked(), Protection::ReadWrite),
+                (word.armed() & word.marked(), Protection::Read),
             ] {
                 block.runs(pages).for_each(|span| unprotect(span, access));
             }
             let word = word.with_marked(word.marked() & !word.armed());
-            taken(block, word, Pages::MAX, Pages::MAX, node, tell);
+            taken(block, word, PageMask::MAX, PageMask::MAX, node, tell);
         }
         _ => take_window(block, word, node, tell),
     }
@@ -249,7 +249,7 @@ fn take(block: Block, word: Word, wanted: Pages, node: NodeId, tell: bool) {
 
 /// Marks the armed pages among `wanted` as touched by `node`. They are on `node` now, except for
 /// those that `stayed`.
-fn taken(block: Block, word: Word, wanted: Pages, stayed: Pages, node: NodeId, tell: bool) {
+fn taken(block: Block, word: Word, wanted: PageMask, stayed: PageMask, node: NodeId, tell: bool) {
     let pages = word.armed() & wanted;
     for run in block.runs(pages & !stayed) {
         table::set_homes(run, node.0.min(254) as u8);
@@ -276,7 +276,7 @@ const TOGETHER: usize = 4 * BLOCK;
 
 /// Frees the shadow of a claimed block's `copied` pages. They wait for other pages of the block or
 /// of its neighbours that are still armed.
-fn free_shadow(block: Block, word: Word, copied: Pages) -> Word {
+fn free_shadow(block: Block, word: Word, copied: PageMask) -> Word {
     let (armed, copied) = (word.armed() & !copied, word.armed() & copied);
     let waits = armed != 0 || block.has_armed_neighbours(TOGETHER);
     if waits && STALE.load(Ordering::Relaxed) < MOST_STALE {
@@ -294,7 +294,7 @@ pub fn free_stale(block: Block, word: Word) -> Word {
 /// Frees the shadow's pages that are not armed. With the last block of 2 MiB it frees the whole
 /// shadow of the 2 MiB in one call. The kernel then frees the page table, too (since 6.14), which
 /// it would otherwise look through when memory is next moved to the shadow.
-fn free_all_but(block: Block, word: Word, armed: Pages) -> Word {
+fn free_all_but(block: Block, word: Word, armed: PageMask) -> Word {
     let together = |bytes| if armed == 0 { block.with_idle(bytes, discard_shadow) } else { None };
     let others = together(HUGE).or_else(|| together(TOGETHER)).unwrap_or_else(|| {
         block.runs(word.marked() & !armed).for_each(discard_shadow);
@@ -416,7 +416,7 @@ fn take_window(block: Block, word: Word, node: NodeId, tell: bool) {
     let refused = open.refused;
     for (block, word) in mine.into_iter().flatten() {
         let word = word.with_marked(word.marked() & !word.armed());
-        taken(block, word, Pages::MAX, refused.of(block), node, tell);
+        taken(block, word, PageMask::MAX, refused.of(block), node, tell);
     }
 }
 
@@ -424,7 +424,7 @@ fn take_window(block: Block, word: Word, node: NodeId, tell: bool) {
 #[derive(Clone, Copy)]
 struct Refused {
     window: Span,
-    pages: [Pages; WINDOW],
+    pages: [PageMask; WINDOW],
 }
 
 impl Refused {
@@ -432,7 +432,7 @@ impl Refused {
         Self { window, pages: [0; WINDOW] }
     }
 
-    fn of(&self, block: Block) -> Pages {
+    fn of(&self, block: Block) -> PageMask {
         self.pages[(block.span().start - self.window.start) / BLOCK]
     }
 
@@ -464,7 +464,7 @@ impl Run {
         if self.span.is_empty() {
             return;
         }
-        let access = if self.read_only { Access::Read } else { Access::ReadWrite };
+        let access = if self.read_only { Protection::Read } else { Protection::ReadWrite };
         let copies = state::copies_blocks();
         if copies && copy_and_remap(self.span, access).is_ok() {
             count(&state::COPIED, self.span.len() as u64);
@@ -479,7 +479,7 @@ impl Run {
 }
 
 /// Makes memory accessible again that arming had made inaccessible.
-pub fn unprotect(span: Span, access: Access) {
+pub fn unprotect(span: Span, access: Protection) {
     // SAFETY: as it was before arming. More cannot be done if it fails (no memory for a mapping):
     // the fault repeats.
     let _ = unsafe { memory::protect(span, access) };
@@ -491,7 +491,7 @@ fn move_here(span: Span, node: NodeId, refused: &mut Refused) {
     /// Pages a call: small enough for a handler's stack.
     const CHUNK: usize = 64;
     for chunk in span.pieces(CHUNK * PAGE) {
-        let (mut pages, mut status) = ([0; CHUNK], [numa::Status::UNKNOWN; CHUNK]);
+        let (mut pages, mut status) = ([0; CHUNK], [numa::PageStatus::UNKNOWN; CHUNK]);
         let n = chunk.pages();
         (0..n).for_each(|i| pages[i] = chunk.start + i * PAGE);
         let (mut moved, mut left) = (0, 0);
@@ -532,16 +532,16 @@ fn move_here(span: Span, node: NodeId, refused: &mut Refused) {
 }
 
 /// Copies inaccessible pages of claimed blocks to fresh memory, which replaces them. Changes that
-/// others make to the mapping meanwhile are lost: see [`super::Options::copy_unseen`].
-fn copy_and_remap(span: Span, access: Access) -> homenode_sys::Result<()> {
+/// others make to the mapping meanwhile are lost: see [`super::MovingOptions::copy_unseen`].
+fn copy_and_remap(span: Span, access: Protection) -> homenode_sys::Result<()> {
     let from = Span::new(table::shadow(span.start), span.len());
-    let fresh = memory::map(span.len(), Access::ReadWrite)?;
+    let fresh = memory::map(span.len(), Protection::ReadWrite)?;
     // SAFETY: `span` is inaccessible and its blocks are ours, so nobody sees it without its pages:
     // who faults waits. The shadow and the fresh memory are known to us alone. Pages and all they
     // hold are at `span` or on their way back there.
     unsafe {
         let moved = memory::move_leaving_mapping(span, from.start);
-        let readable = moved.and_then(|()| memory::protect(from, Access::ReadWrite));
+        let readable = moved.and_then(|()| memory::protect(from, Protection::ReadWrite));
         if let Err(e) = readable {
             if moved.is_ok() {
                 let _ = memory::move_leaving_mapping(from, span.start);
@@ -551,13 +551,13 @@ fn copy_and_remap(span: Span, access: Access) -> homenode_sys::Result<()> {
         }
         std::ptr::copy_nonoverlapping(from.start as *const u8, fresh.start as *mut u8, span.len());
         let mut placed = Ok(());
-        if access != Access::ReadWrite {
+        if access != Protection::ReadWrite {
             placed = memory::protect(fresh, access);
         }
         let placed = placed.and_then(|()| memory::move_mapping(fresh, span.start));
         if let Err(e) = placed {
             // Back to its former place, unchanged.
-            let _ = memory::protect(from, Access::None);
+            let _ = memory::protect(from, Protection::None);
             let _ = memory::move_leaving_mapping(from, span.start);
             let _ = memory::unmap(fresh);
             return Err(e);
@@ -570,7 +570,7 @@ fn copy_and_remap(span: Span, access: Access) -> homenode_sys::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_sys::numa::Status;
+    use homenode_sys::numa::PageStatus;
 
     /// No machine has it: the kernel refuses to move a page there, as it refuses to move one that
     /// is pinned.
@@ -578,18 +578,18 @@ mod tests {
 
     /// Has `node` touch armed pages of a window, and returns what the handler reports: bytes, and
     /// whether they stayed.
-    fn touched(window: Span, armed: Pages, node: NodeId) -> Vec<(usize, bool)> {
+    fn touched(window: Span, armed: PageMask, node: NodeId) -> Vec<(usize, bool)> {
         for block in Block::all(window) {
             let word = block.claim();
             block.runs(armed).for_each(|run| {
                 // SAFETY: memory of the test's own, which nobody touches before it is taken.
-                unsafe { memory::protect(run, Access::None).unwrap() };
+                unsafe { memory::protect(run, Protection::None).unwrap() };
             });
             block.release(word.with_armed(armed));
         }
         let Some(block) = Block::of(window.start) else { panic!("it was made") };
         let word = block.claim();
-        take(block, word, Pages::MAX, node, true);
+        take(block, word, PageMask::MAX, node, true);
         assert!(Block::all(window).all(|b| b.word().armed() == 0));
         let mut told = Vec::new();
         touches::drain(|t| told.push((t.span.len(), t.stayed)));
@@ -598,11 +598,11 @@ mod tests {
 
     #[test]
     fn a_page_that_the_kernel_does_not_move_keeps_its_home_and_is_told_to_have_stayed() {
-        let window = memory::map_aligned(HUGE, HUGE, Access::ReadWrite).unwrap();
+        let window = memory::map_aligned(HUGE, HUGE, Protection::ReadWrite).unwrap();
         let words = || window.pieces(PAGE).map(|page| page.start as *mut usize);
         // SAFETY: memory of this test's own.
         words().for_each(|p| unsafe { p.write(p as usize) });
-        let mut status = [Status::UNKNOWN];
+        let mut status = [PageStatus::UNKNOWN];
         if numa::query(&[window.start], &mut status).is_err() {
             return println!("skipped: this kernel does not say where pages are");
         }
@@ -610,7 +610,7 @@ mod tests {
         Block::make(window.start).unwrap();
         let refused = || state::REFUSED.load(Ordering::Relaxed);
         // Three pages of each block.
-        const ARMED: Pages = 0b1011;
+        const ARMED: PageMask = 0b1011;
         let bytes = (WINDOW * 3 * PAGE) as u64;
         let told = touched(window, ARMED, NOWHERE);
         assert!(told.iter().all(|(_, stayed)| *stayed), "{told:?}");

@@ -6,15 +6,15 @@
 //! for one another.
 
 use homenode_model::Bytes;
-use homenode_sys::memory::{self, Access};
+use homenode_sys::memory::{self, Protection};
 use homenode_sys::numa::{self, MemoryPolicy};
-use homenode_sys::uffd::{Uffd, Watch};
+use homenode_sys::uffd::{Uffd, WatchedFaults};
 use homenode_sys::{Error, HUGE, PAGE, Result, Span, maps};
 
-use super::candidates::{Candidate, PARTS, Plan, Rooms};
+use super::candidates::{ArmingPlan, Candidate, PARTS, Rooms};
 use super::pieces::{self, Piece};
 use super::state::{self, Locked};
-use super::table::{self, BLOCK, BLOCKS, Block, LEAF, Pages, Word};
+use super::table::{self, BLOCK, BLOCKS, Block, LEAF, PageMask, Word};
 use super::{ArmReport, Manner, Mechanism, Why, events, fault, inflight, pinning};
 
 /// Memory of one mapping, within one GiB, that is armed together: one candidate, or several that
@@ -54,12 +54,12 @@ impl<'a> Group<'a> {
     /// An empty group. `changes`: changes of mappings that the plan knows of.
     pub fn new(
         lock: &'a Locked,
-        plan: Plan<'a>,
+        plan: ArmingPlan<'a>,
         changes: usize,
         manner: Manner,
         report: &'a mut ArmReport,
     ) -> Self {
-        let Plan { candidates, rooms, huge, .. } = plan;
+        let ArmingPlan { candidates, rooms, huge, .. } = plan;
         Self { lock, candidates, rooms, parts: 0, pages: 0, huge, changes, manner, report }
     }
 
@@ -110,7 +110,7 @@ impl<'a> Group<'a> {
         (self.parts, self.pages) = (0, 0);
     }
 
-    fn each(&mut self, mut f: impl FnMut(Arming<'_>, &mut [Pages])) {
+    fn each(&mut self, mut f: impl FnMut(Arming<'_>, &mut [PageMask])) {
         let Rooms { parts, pages } = &mut *self.rooms;
         for part in &parts[..self.parts] {
             let Ok(first) = Block::make(part.span.start) else { continue };
@@ -165,7 +165,7 @@ struct Arming<'a> {
 impl Arming<'_> {
     /// The requested pages of a block.
     #[inline]
-    fn asked(&self, block: Block) -> Pages {
+    fn asked(&self, block: Block) -> PageMask {
         self.asked.iter().fold(0, |pages, c| pages | block.pages_in(c.span))
     }
 
@@ -176,7 +176,7 @@ impl Arming<'_> {
 
     /// Claims all blocks and chooses the pages. Leaves out pages that the kernel is using, and
     /// pages that have changed.
-    fn claim(&mut self, pages: &mut [Pages]) {
+    fn claim(&mut self, pages: &mut [PageMask]) {
         table::claim_all(self.span);
         for (block, pages) in self.first.and_next(self.span).zip(pages.iter_mut()) {
             let word = block.owned();
@@ -193,7 +193,7 @@ impl Arming<'_> {
     }
 
     /// Drops pages that the kernel is using, and pages that have changed.
-    fn leave_out_published(&self, pages: &mut [Pages]) {
+    fn leave_out_published(&self, pages: &mut [PageMask]) {
         let first = self.span.start & !(BLOCK - 1);
         let allowed = inflight::each_in(self.span, |buffer| {
             for block in Block::all(buffer) {
@@ -210,7 +210,7 @@ impl Arming<'_> {
     /// stretches for which it returns `false` are no longer chosen.
     fn stretches(
         &mut self,
-        pages: &mut [Pages],
+        pages: &mut [PageMask],
         mut arm: impl FnMut(&mut Self, Span, bool) -> bool,
     ) -> usize {
         let (mut open, mut open_marked, mut armed) = (Span::EMPTY, false, 0);
@@ -229,8 +229,8 @@ impl Arming<'_> {
             }
         };
         for (block, chosen) in self.first.and_next(self.span).zip(pages.iter()) {
-            let all = if open_marked { Pages::MAX } else { 0 };
-            if *chosen == Pages::MAX && open.end == block.span().start && block.owned().marked() == all {
+            let all = if open_marked { PageMask::MAX } else { 0 };
+            if *chosen == PageMask::MAX && open.end == block.span().start && block.owned().marked() == all {
                 open.end += BLOCK;
                 continue;
             }
@@ -253,12 +253,14 @@ impl Arming<'_> {
     }
 
     /// Releases the blocks with the result, and notes what was left out.
-    fn release(&mut self, pages: &[Pages], marks: impl Fn(Pages, Pages) -> Pages) {
+    fn release(&mut self, pages: &[PageMask], marks: impl Fn(PageMask, PageMask) -> PageMask) {
         // Nothing was armed of a block that is armed whole now.
-        let whole =
-            Word::NOTHING.with_marked(marks(0, Pages::MAX)).with_armed(Pages::MAX).with_manner(self.manner);
+        let whole = Word::NOTHING
+            .with_marked(marks(0, PageMask::MAX))
+            .with_armed(PageMask::MAX)
+            .with_manner(self.manner);
         for (block, armed) in self.first.and_next(self.span).zip(pages) {
-            if *armed == Pages::MAX {
+            if *armed == PageMask::MAX {
                 block.keep(whole);
                 continue;
             }
@@ -275,8 +277,8 @@ impl Arming<'_> {
     }
 
     /// Notes why pages of a claimed block are left out. `word`: the block's state before.
-    fn say_left_out(&mut self, block: Block, word: Word, armed: Pages) {
-        let bytes = |p: Pages| p.count_ones() as usize * PAGE;
+    fn say_left_out(&mut self, block: Block, word: Word, armed: PageMask) {
+        let bytes = |p: PageMask| p.count_ones() as usize * PAGE;
         let (left, excluded) = (self.asked(block) & !armed, block.excluded());
         self.report.skip(Why::Armed, bytes(left & word.armed()));
         self.report.skip(Why::Excluded, bytes(left & excluded & !word.armed()));
@@ -284,7 +286,7 @@ impl Arming<'_> {
     }
 
     /// Claims the blocks, then takes the pages away. Returns whether any was.
-    fn take_all_away(&mut self, by: By, pages: &mut [Pages]) -> bool {
+    fn take_all_away(&mut self, by: By, pages: &mut [PageMask]) -> bool {
         self.claim(pages);
         let armed = self.stretches(pages, |this, span, registered| {
             let done = match by {
@@ -301,7 +303,7 @@ impl Arming<'_> {
     }
 
     /// Marks pages that were taken away as armed.
-    fn keep_away(&mut self, by: By, pages: &[Pages]) {
+    fn keep_away(&mut self, by: By, pages: &[PageMask]) {
         match by {
             By::UserFaults(_) => self.release(pages, |old, armed| old | armed),
             By::Protection if self.writable => self.release(pages, |old, armed| old & !armed),
@@ -309,8 +311,8 @@ impl Arming<'_> {
         }
     }
 
-    fn put_all_back(&mut self, by: By, pages: &mut [Pages]) {
-        let access = if self.writable { Access::ReadWrite } else { Access::Read };
+    fn put_all_back(&mut self, by: By, pages: &mut [PageMask]) {
+        let access = if self.writable { Protection::ReadWrite } else { Protection::Read };
         let back = self.stretches(pages, |this, span, registered| {
             match by {
                 By::UserFaults(uffd) => this.put_back(uffd, span, registered),
@@ -354,7 +356,7 @@ impl Arming<'_> {
         let wide = if registered { span } else { with_neighbour(span) };
         if !registered {
             // SAFETY: our handler is there (looked at by the caller).
-            unsafe { uffd.register(wide, Watch::Missing)? };
+            unsafe { uffd.register(wide, WatchedFaults::Missing)? };
             policy = local_policy(wide);
             if !pieces::add(self.lock, Piece { span, policy }) {
                 return Err(self.undo(uffd, wide, policy, "keeping account of so many pieces"));
@@ -404,7 +406,7 @@ impl Arming<'_> {
         }
         // SAFETY: whoever touches it faults and waits, for the blocks are claimed; our handler
         // makes it accessible.
-        let done = unsafe { memory::protect(span, Access::None) };
+        let done = unsafe { memory::protect(span, Protection::None) };
         if done.is_err() && !known {
             pieces::take(self.lock, span);
         }
@@ -414,8 +416,8 @@ impl Arming<'_> {
 
 /// The runs of a block's `chosen` pages that are all marked or all not, ascending.
 #[inline]
-fn each_run(block: Block, chosen: Pages, marked: Pages, mut f: impl FnMut(Span, bool)) {
-    if chosen == Pages::MAX && (marked == 0 || marked == Pages::MAX) {
+fn each_run(block: Block, chosen: PageMask, marked: PageMask, mut f: impl FnMut(Span, bool)) {
+    if chosen == PageMask::MAX && (marked == 0 || marked == PageMask::MAX) {
         return f(block.span(), marked != 0);
     }
     let (mut a, mut b) = (block.runs(chosen & marked).peekable(), block.runs(chosen & !marked).peekable());

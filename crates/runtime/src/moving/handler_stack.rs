@@ -12,7 +12,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
-use homenode_sys::memory::{self, Access};
+use homenode_sys::memory::{self, Protection};
 use homenode_sys::{PAGE, Span, call, maps};
 
 use super::table::{self, BLOCK, Block};
@@ -78,10 +78,10 @@ impl Spare {
 
     fn make() -> Option<Self> {
         let place = STACKS.iter().position(|s| change(s, 0, TAKEN))?;
-        let made = memory::map(PAGE + size(), Access::ReadWrite).and_then(|all| {
+        let made = memory::map(PAGE + size(), Protection::ReadWrite).and_then(|all| {
             // A guard page stops overflows.
             // SAFETY: just made, known to nobody.
-            unsafe { memory::protect(Span::new(all.start, PAGE), Access::None) }.map(|()| all)
+            unsafe { memory::protect(Span::new(all.start, PAGE), Protection::None) }.map(|()| all)
         });
         let Ok(all) = made else {
             STACKS[place].store(0, Ordering::Relaxed);

@@ -7,17 +7,17 @@ use std::sync::atomic::Ordering;
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 use homenode_sys::maps::PageEntry;
-use homenode_sys::numa::{self, MemoryPolicy, Status};
+use homenode_sys::numa::{self, MemoryPolicy, PageStatus};
 use homenode_sys::{PAGE, Span, call, maps};
 
-use super::chunks::Work;
+use super::chunks::MoveUnderWay;
 use super::state::{self, count};
 use super::table::{self, Block};
 use super::{arm, chunks, disarm, fault};
 
 /// A page and its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Move {
+pub struct PageTarget {
     /// The page's address.
     pub page: usize,
     /// Where to.
@@ -26,7 +26,7 @@ pub struct Move {
     pub result: MoveResult,
 }
 
-impl Move {
+impl PageTarget {
     /// Not yet made.
     pub const fn new(page: usize, to: NodeId) -> Self {
         Self { page, to, result: MoveResult::Busy }
@@ -93,7 +93,7 @@ pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) -> Option<homenode_sys
         // Armed pages are in the shadow, where the kernel knows them, or inaccessible in place.
         let mut at = [0; CHUNK];
         at.iter_mut().zip(pages).for_each(|(at, page)| *at = where_it_is(*page));
-        let mut status = [Status::UNKNOWN; CHUNK];
+        let mut status = [PageStatus::UNKNOWN; CHUNK];
         let mut error = numa::query(&at[..pages.len()], &mut status).err();
         if error.is_some() && !state::KERNEL_MOVES.load(Ordering::Relaxed) {
             error = ask_mappings(&at[..pages.len()], &mut status).err();
@@ -116,15 +116,15 @@ pub fn homes(pages: &[usize], out: &mut [Option<NodeId>]) -> Option<homenode_sys
 /// As [`homes`], if the kernel answers no question about pages. It still says which pages exist.
 /// The home of a copied page was noted then; for others, the node with most pages of the mapping
 /// counts.
-fn ask_mappings(pages: &[usize], status: &mut [Status]) -> homenode_sys::Result<()> {
+fn ask_mappings(pages: &[usize], status: &mut [PageStatus]) -> homenode_sys::Result<()> {
     let mut open = Vec::with_capacity(pages.len());
     for (i, page) in pages.iter().enumerate() {
         let mut entry = [PageEntry(0)];
         maps::page_entries(*page, &mut entry)?;
         let there = entry[0].present() || entry[0].swapped();
         status[i] = match (there, table::home(*page)) {
-            (true, Some(home)) => Status(i32::from(home)),
-            _ => Status(-libc::ENOENT),
+            (true, Some(home)) => PageStatus(i32::from(home)),
+            _ => PageStatus(-libc::ENOENT),
         };
         if status[i].node().is_none() && there {
             open.push(i);
@@ -135,7 +135,7 @@ fn ask_mappings(pages: &[usize], status: &mut [Status]) -> homenode_sys::Result<
     }
     // The last mapping that begins before a page is the page's.
     maps::each_node(|start, node, _| {
-        let node = node.map_or(Status(-libc::ENOENT), |n| Status(i32::from(n.0)));
+        let node = node.map_or(PageStatus(-libc::ENOENT), |n| PageStatus(i32::from(n.0)));
         open.iter().filter(|i| pages[**i] >= start).for_each(|i| status[*i] = node);
     })
 }
@@ -174,15 +174,15 @@ fn where_it_is(page: usize) -> usize {
 /// Moves pages in the calling thread and sets each outcome. Asks first, sorts by target (the slice,
 /// too), moves huge pages whole, and makes calls of about `cap` each. A huge page goes to the node
 /// that most of its pages among the moves should be on.
-pub fn move_pages(moves: &mut [Move], cap: Ns) -> MoveReport {
+pub fn move_pages(moves: &mut [PageTarget], cap: Ns) -> MoveReport {
     let begin = call::now();
     let mut report = MoveReport::default();
     moves.sort_unstable_by_key(|m| (m.to, m.page));
-    let mut work: Vec<Work> = moves.iter().map(|m| Work::new(m.page, m.to)).collect();
+    let mut work: Vec<MoveUnderWay> = moves.iter().map(|m| MoveUnderWay::new(m.page, m.to)).collect();
     if state::pretended() != 0 {
         copy_as_if_moved(&mut work, &mut report);
     } else {
-        chunks::move_all(&mut chunks::Kernel, &mut work, cap, &mut report);
+        chunks::move_all(&mut chunks::KernelCalls, &mut work, cap, &mut report);
     }
     work.sort_unstable_by_key(|m| (m.to, m.page));
     moves.iter_mut().zip(&work).for_each(|(m, w)| m.result = w.result.unwrap_or(MoveResult::Busy));
@@ -199,7 +199,7 @@ const GAP: usize = 16;
 
 /// Copies pages to fresh ones and notes the homes. One call arms all of them and looks at the
 /// mappings once.
-fn copy_as_if_moved(moves: &mut [Work], report: &mut MoveReport) {
+fn copy_as_if_moved(moves: &mut [MoveUnderWay], report: &mut MoveReport) {
     moves.sort_unstable_by_key(|m| m.page);
     let pages: Vec<usize> = moves.iter().map(|m| m.page).collect();
     let mut at = vec![None; pages.len()];

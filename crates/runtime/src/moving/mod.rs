@@ -51,7 +51,7 @@
 //! and the mover only puts a page where one is missing. Without it, two calls copy a block and put
 //! the copy in its place. Nothing shows if the program gives the block up between them, and the
 //! kernel has no call that swaps two mappings. So the mover makes such copies only if the user has
-//! said that the program makes no such calls ([`Options::copy_unseen`]). Otherwise
+//! said that the program makes no such calls ([`MovingOptions::copy_unseen`]). Otherwise
 //! [`Mechanism::Protect`] moves by the kernel, which loses nothing. On pretended nodes it then
 //! notes the homes and copies nothing.
 
@@ -104,7 +104,7 @@ pub use arm::{arm, arm_as, can_stay};
 pub use disarm::{armed, disarm, disarm_all, may_be_armed, restore_huge_pages, settle};
 pub use fault::{listen, on_fault};
 pub use inflight::{InFlight, about_to_list, give_up_left, publish, quiet, retire};
-pub use kernel::{Move, MoveReport, homes, move_pages, prefer, pretend_home};
+pub use kernel::{MoveReport, PageTarget, homes, move_pages, prefer, pretend_home};
 pub use one_home::{homes_on, one_home};
 pub use pinning::{has_peers, pinning, pins, see_family, see_option, see_path, see_sending};
 pub use program::{
@@ -125,7 +125,7 @@ pub enum Mechanism {
     Protect,
     /// Inaccessible 2 MiB blocks: the toucher copies them to fresh memory, which takes their place.
     /// For containers that forbid all calls that name nodes, and only with
-    /// [`Options::copy_unseen`].
+    /// [`MovingOptions::copy_unseen`].
     CopyRemap,
     /// No next touch: [`Started::reasons`] says why.
     None,
@@ -157,7 +157,7 @@ pub enum Manner {
 
 /// How to start.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct MovingOptions {
     /// Deal the CPUs into this many nodes and keep a table of page homes, instead of using the
     /// machine's nodes. Moves by the kernel become copies.
     pub pretend_nodes: Option<u16>,
@@ -292,7 +292,7 @@ pub struct Touch {
 
 /// Totals since [`start()`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct MovingTotals {
     /// Calls of [`arm()`] that armed something.
     pub arms: u64,
     /// Bytes armed, all calls together.

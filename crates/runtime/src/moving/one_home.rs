@@ -90,11 +90,11 @@ pub fn homes_on(span: Span, node: NodeId, out: &mut [Option<NodeId>]) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_sys::memory::{Access, map, unmap};
+    use homenode_sys::memory::{Protection, map, unmap};
 
     #[test]
     fn what_mappings_say_is_what_pages_say() {
-        let all = map(4 << 20, Access::ReadWrite).unwrap();
+        let all = map(4 << 20, Protection::ReadWrite).unwrap();
         // A third is written, a third is read, which has the page of zeros there, and a third is
         // not touched.
         for (i, page) in all.pieces(PAGE).enumerate() {

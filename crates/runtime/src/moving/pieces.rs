@@ -3,7 +3,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use homenode_sys::memory::{Access, map};
+use homenode_sys::memory::{Protection, map};
 use homenode_sys::numa::MemoryPolicy;
 use homenode_sys::{Result, Span};
 
@@ -46,7 +46,7 @@ fn list(_: &Locked) -> Result<*mut Piece> {
     // SAFETY: under the lock.
     let list = unsafe { &mut *PIECES.list.get() };
     if list.is_null() {
-        let memory = map(MOST * size_of::<Piece>(), Access::ReadWrite)?;
+        let memory = map(MOST * size_of::<Piece>(), Protection::ReadWrite)?;
         table::note_own(memory);
         *list = memory.start as *mut Piece;
     }

@@ -5,7 +5,7 @@
 //! differs. The kernel remaps one mapping at a time and answers `EFAULT` for several. So homenode
 //! makes the program's call part by part.
 
-use homenode_sys::memory::{self, Access};
+use homenode_sys::memory::{self, Protection};
 use homenode_sys::{PAGE, Span, maps};
 
 use super::state::{self, Locked};
@@ -76,15 +76,15 @@ pub fn remap_in_parts(old: Span, bytes: usize, to: Option<usize>, stays: bool) -
 
 /// The mappings of a range, if they are several, without a hole, and all private, anonymous and
 /// alike.
-fn parts(range: Span) -> Option<(Vec<Span>, Access)> {
+fn parts(range: Span) -> Option<(Vec<Span>, Protection)> {
     let (mut parts, mut access, mut at) = (Vec::with_capacity(64), None, range.start);
     let mut alike = true;
     maps::each(|m| {
         let part = m.span.cut(range);
         if !part.is_empty() {
             let this = match (m.read, m.write) {
-                (true, true) => Some(Access::ReadWrite),
-                (true, false) => Some(Access::Read),
+                (true, true) => Some(Protection::ReadWrite),
+                (true, false) => Some(Protection::Read),
                 _ => None,
             };
             alike &= part.start == at && m.is_private_anonymous() && this.is_some();

@@ -255,13 +255,16 @@ mod frame {
 
     /// A copy of a frame below the used part of the interrupted stack, where the kernel would have
     /// written it.
-    pub struct Placed {
+    pub struct PlacedFrame {
         start: usize,
         info: usize,
     }
 
     /// `None`: the frame is on that stack already, or its form is unknown.
-    pub unsafe fn place_below(info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) -> Option<Placed> {
+    pub unsafe fn place_below(
+        info: *mut libc::siginfo_t,
+        context: *mut libc::ucontext_t,
+    ) -> Option<PlacedFrame> {
         // SAFETY: the kernel's own structures, and memory below the interrupted code's red zone,
         // which is unused.
         unsafe {
@@ -287,11 +290,11 @@ mod frame {
                 let context = (frame + RETURN) as *mut libc::ucontext_t;
                 (*context).uc_mcontext.fpregs = top as *mut _;
             }
-            Some(Placed { start: frame, info: frame + (info as usize - start) })
+            Some(PlacedFrame { start: frame, info: frame + (info as usize - start) })
         }
     }
 
-    impl Placed {
+    impl PlacedFrame {
         /// Continues in the handler, which returns to the interrupted code. Nothing of the caller's
         /// stack is needed any more.
         pub unsafe fn run(self, signal: i32, handler: usize) -> ! {
@@ -339,13 +342,13 @@ mod frame {
 /// stack.
 #[cfg(not(target_arch = "x86_64"))]
 mod frame {
-    pub struct Placed;
+    pub struct PlacedFrame;
 
-    pub unsafe fn place_below(_: *mut libc::siginfo_t, _: *mut libc::ucontext_t) -> Option<Placed> {
+    pub unsafe fn place_below(_: *mut libc::siginfo_t, _: *mut libc::ucontext_t) -> Option<PlacedFrame> {
         None
     }
 
-    impl Placed {
+    impl PlacedFrame {
         pub unsafe fn run(self, _: i32, _: usize) {}
     }
 }

@@ -1,7 +1,7 @@
 //! Starts the mover: probes the mechanisms and chooses one.
 
-use homenode_sys::memory::{self, Access};
-use homenode_sys::numa::{self, MemoryPolicy, Status};
+use homenode_sys::memory::{self, Protection};
+use homenode_sys::numa::{self, MemoryPolicy, PageStatus};
 use homenode_sys::uffd::{Features, Uffd};
 use homenode_sys::{HUGE, PAGE, Result, Span, call, own_threads};
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use crate::nodes::Nodes;
 
 use super::state::{self, KERNEL_MOVES, POLICIES, STARTED, TAKE_BACK};
-use super::{Mechanism, Options, Started, disarm, events, fault, pieces, program, signals};
+use super::{Mechanism, MovingOptions, Started, disarm, events, fault, pieces, program, signals};
 
 /// Why the mover does not copy blocks without `--copy-unseen`.
 const UNSEEN: &str = "without userfaultfd nothing tells of a munmap, mremap or madvise that the program makes past the C library, \
@@ -20,7 +20,7 @@ pub const NO_NEXT_TOUCH: &str = "no next touch in this process:";
 
 /// Probes the machine, and takes over SIGBUS and SIGSEGV. Once a process; later calls return the
 /// first answer.
-pub fn start(options: &Options) -> Started {
+pub fn start(options: &MovingOptions) -> Started {
     STARTED.get_or_init(|| first_start(options)).clone()
 }
 
@@ -38,7 +38,7 @@ pub fn leave() -> bool {
     !pieces::any() && own_threads::end_all(events::wake_reader)
 }
 
-fn first_start(options: &Options) -> Started {
+fn first_start(options: &MovingOptions) -> Started {
     let mut reasons = Vec::new();
     if let Some(bytes) = options.fault_around {
         fault::set_around(bytes);
@@ -120,12 +120,12 @@ fn note(what: &str, done: Result<()>, reasons: &mut Vec<String>) -> bool {
 
 fn moves_work() -> Result<()> {
     let here = 0_u8;
-    numa::query(&[&raw const here as usize & !(PAGE - 1)], &mut [Status::UNKNOWN])
+    numa::query(&[&raw const here as usize & !(PAGE - 1)], &mut [PageStatus::UNKNOWN])
 }
 
 /// Runs `f` with two spans of fresh memory of `bytes` bytes.
 fn with_memory(bytes: usize, f: impl FnOnce(Span, Span) -> Result<()>) -> Result<()> {
-    let memory = memory::map_aligned(2 * bytes, HUGE, Access::ReadWrite)?;
+    let memory = memory::map_aligned(2 * bytes, HUGE, Protection::ReadWrite)?;
     let done = f(Span::new(memory.start, bytes), Span::new(memory.start + bytes, bytes));
     // SAFETY: nobody else knows it.
     unsafe { memory::unmap(memory)? };

@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use homenode_model::{Bytes, NodeId, Ns};
-use homenode_sys::signal::Held;
+use homenode_sys::signal::HeldSignals;
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{call, numa};
 
-use super::{Counters, Mechanism, Started, handler_stack};
+use super::{Mechanism, MovingTotals, Started, handler_stack};
 
 static MECHANISM: AtomicU8 = AtomicU8::new(0);
 static PRETEND: AtomicU16 = AtomicU16::new(0);
@@ -55,7 +55,7 @@ pub fn choose(mechanism: Mechanism) {
     MECHANISM.store(number, Ordering::SeqCst);
 }
 
-/// See [`super::Options::copy_unseen`].
+/// See [`super::MovingOptions::copy_unseen`].
 pub static COPY_UNSEEN: AtomicBool = AtomicBool::new(false);
 
 /// Whether protected blocks are copied, not moved by the kernel or left in place.
@@ -148,7 +148,7 @@ pub fn nobody_arms() -> bool {
 /// The lock, with signals held back: no handler of this thread can wait for the code that it
 /// interrupted.
 pub struct Locked {
-    _signals: Held,
+    _signals: HeldSignals,
 }
 
 impl Locked {
@@ -162,7 +162,7 @@ impl Locked {
     /// program's allocator waiting for the caller.
     pub fn unless(done: impl Fn() -> bool) -> Option<Self> {
         handler_stack::stand();
-        let (signals, me) = (Held::new(), call::thread_id() as u32);
+        let (signals, me) = (HeldSignals::new(), call::thread_id() as u32);
         let mut wait = call::Wait::default();
         loop {
             match LOCK.compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst) {
@@ -210,9 +210,9 @@ pub fn in_front_end<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// The totals so far.
-pub fn counters() -> Counters {
+pub fn counters() -> MovingTotals {
     let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
-    Counters {
+    MovingTotals {
         arms: get(&ARMS),
         armed: Bytes(get(&ARMED)),
         faults: get(&FAULTS),

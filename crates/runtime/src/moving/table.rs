@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
-use homenode_sys::memory::{Access, map, map_aligned};
+use homenode_sys::memory::{Protection, map, map_aligned};
 use homenode_sys::{HUGE, PAGE, Result, Span, call};
 
 use super::Manner;
@@ -21,7 +21,7 @@ pub const LEAF: usize = 1 << 30;
 const LEAVES: usize = (1 << 48) / LEAF;
 
 /// Pages of a block: bit n is page n.
-pub type Pages = u16;
+pub type PageMask = u16;
 
 /// The state of a block. The thread that has set `BUSY` owns the block; nobody else changes
 /// anything but `EXCLUDED`. Both are stored apart from the rest. So one store claims many blocks,
@@ -38,7 +38,7 @@ impl Word {
     const STAYS: u64 = 1 << 52;
     const STALE: u32 = 53;
     /// The bits that only the owner changes.
-    const OWNED: u64 = !(Self::BUSY | (Pages::MAX as u64) << Self::EXCLUDED);
+    const OWNED: u64 = !(Self::BUSY | (PageMask::MAX as u64) << Self::EXCLUDED);
     const ANY_STALE: u64 = ((Self::MOST_STALE << 1) as u64 - 1) << Self::STALE;
     /// All pages of a block.
     const MOST_STALE: u32 = (BLOCK / PAGE) as u32;
@@ -47,17 +47,17 @@ impl Word {
     pub const NOTHING: Self = Self(0);
 
     /// Armed pages: their next toucher gets them.
-    pub const fn armed(self) -> Pages {
-        self.0 as Pages
+    pub const fn armed(self) -> PageMask {
+        self.0 as PageMask
     }
     /// Pages that must never be armed.
-    pub const fn excluded(self) -> Pages {
-        (self.0 >> Self::EXCLUDED) as Pages
+    pub const fn excluded(self) -> PageMask {
+        (self.0 >> Self::EXCLUDED) as PageMask
     }
     /// With userfaultfd: registered pages. With protected blocks: pages that the program only
     /// reads.
-    pub const fn marked(self) -> Pages {
-        (self.0 >> Self::MARKED) as Pages
+    pub const fn marked(self) -> PageMask {
+        (self.0 >> Self::MARKED) as PageMask
     }
     /// Whether somebody owns the block.
     pub const fn busy(self) -> bool {
@@ -93,12 +93,12 @@ impl Word {
         })
     }
     /// The word with these armed pages.
-    pub const fn with_armed(self, pages: Pages) -> Self {
-        Self(self.0 & !(Pages::MAX as u64) | pages as u64 | Self::EVER)
+    pub const fn with_armed(self, pages: PageMask) -> Self {
+        Self(self.0 & !(PageMask::MAX as u64) | pages as u64 | Self::EVER)
     }
     /// The word with these marked pages.
-    pub const fn with_marked(self, pages: Pages) -> Self {
-        Self(self.0 & !((Pages::MAX as u64) << Self::MARKED) | (pages as u64) << Self::MARKED)
+    pub const fn with_marked(self, pages: PageMask) -> Self {
+        Self(self.0 & !((PageMask::MAX as u64) << Self::MARKED) | (pages as u64) << Self::MARKED)
     }
 }
 
@@ -149,8 +149,8 @@ fn make_leaf(address: usize) -> Result<&'static Leaf> {
             errno: homenode_sys::Errno(libc::E2BIG),
         });
     };
-    let memory = map(size_of::<Leaf>().next_multiple_of(PAGE), Access::ReadWrite)?;
-    let shadow = match map_aligned(LEAF, LEAF, Access::None) {
+    let memory = map(size_of::<Leaf>().next_multiple_of(PAGE), Protection::ReadWrite)?;
+    let shadow = match map_aligned(LEAF, LEAF, Protection::None) {
         Ok(shadow) => shadow,
         Err(e) => {
             // SAFETY: just made, known to nobody.
@@ -283,31 +283,31 @@ impl Block {
 
     /// The block's pages that lie wholly in `span`.
     #[inline]
-    pub fn pages_in(self, span: Span) -> Pages {
+    pub fn pages_in(self, span: Span) -> PageMask {
         self.bits(span.inner(PAGE))
     }
 
     /// The block's pages that `span` touches.
     #[inline]
-    pub fn pages_touched(self, span: Span) -> Pages {
+    pub fn pages_touched(self, span: Span) -> PageMask {
         self.bits(span.outer(PAGE))
     }
 
     #[inline]
-    fn bits(self, pages: Span) -> Pages {
+    fn bits(self, pages: Span) -> PageMask {
         if pages.start <= self.start && self.span().end <= pages.end {
-            return Pages::MAX;
+            return PageMask::MAX;
         }
         let cut = pages.cut(self.span());
         if cut.is_empty() {
             return 0;
         }
         let (first, count) = ((cut.start - self.start) / PAGE, cut.pages());
-        (((1_u32 << count) - 1) << first) as Pages
+        (((1_u32 << count) - 1) << first) as PageMask
     }
 
     /// The stretches of the block whose pages are in `pages`, ascending.
-    pub fn runs(self, pages: Pages) -> impl Iterator<Item = Span> {
+    pub fn runs(self, pages: PageMask) -> impl Iterator<Item = Span> {
         let mut left = pages;
         std::iter::from_fn(move || {
             if left == 0 {
@@ -315,7 +315,7 @@ impl Block {
             }
             let first = left.trailing_zeros();
             let count = (left >> first).trailing_ones();
-            left &= !((((1_u32 << count) - 1) << first) as Pages);
+            left &= !((((1_u32 << count) - 1) << first) as PageMask);
             Some(Span::new(self.start + first as usize * PAGE, count as usize * PAGE))
         })
     }
@@ -338,7 +338,7 @@ impl Block {
 
     /// Pages that must never be armed.
     #[inline]
-    pub fn excluded(self) -> Pages {
+    pub fn excluded(self) -> PageMask {
         self.leaf.excluded[self.number()].load(Ordering::SeqCst)
     }
 
@@ -382,12 +382,12 @@ impl Block {
     }
 
     /// Excludes these pages: they must never be armed again.
-    pub fn exclude(self, pages: Pages) {
+    pub fn exclude(self, pages: PageMask) {
         self.leaf.excluded[self.number()].fetch_or(pages, Ordering::SeqCst);
     }
 
     /// Forgets that pages were excluded: the memory has a new owner.
-    pub fn include(self, pages: Pages) {
+    pub fn include(self, pages: PageMask) {
         self.leaf.excluded[self.number()].fetch_and(!pages, Ordering::SeqCst);
     }
 }
@@ -558,7 +558,7 @@ mod tests {
         let runs: Vec<Span> = block.runs(0b1000_0000_0000_0110).collect();
         let page = |n: usize, count: usize| Span::new(start + n * PAGE, count * PAGE);
         assert_eq!(runs, [page(1, 2), page(15, 1)]);
-        assert_eq!(block.runs(Pages::MAX).collect::<Vec<_>>(), [page(0, 16)]);
+        assert_eq!(block.runs(PageMask::MAX).collect::<Vec<_>>(), [page(0, 16)]);
         assert_eq!(block.pages_in(Span::new(start + 1, 2 * PAGE)), 0b10);
         assert_eq!(block.pages_touched(Span::new(start + 1, 2 * PAGE)), 0b111);
         assert_eq!(block.pages_in(Span::new(0, PAGE)), 0);

@@ -7,7 +7,7 @@ use homenode_sys::Span;
 
 use super::Touch;
 use super::state::{self, TOUCHES_LOST};
-use super::table::{BLOCK, Block, Pages};
+use super::table::{BLOCK, Block, PageMask};
 
 /// Blocks kept until the next [`drain`]: 16 GiB.
 const LENGTH: u64 = 1 << 18;
@@ -22,7 +22,7 @@ const STAYED: u64 = 1 << 62;
 const NODES: u16 = (1 << 14) - 1;
 
 /// Notes that `pages` of a block came to `node`, or were touched by it and `stayed`. In handlers.
-pub fn note(block: Span, pages: Pages, node: NodeId, stayed: bool) {
+pub fn note(block: Span, pages: PageMask, node: NodeId, stayed: bool) {
     let at = WRITTEN.fetch_add(1, Ordering::Relaxed);
     if at - READ.load(Ordering::Relaxed).min(at) >= LENGTH {
         state::count(&TOUCHES_LOST, 1);
@@ -63,7 +63,7 @@ pub fn drain(mut tell: impl FnMut(Touch)) {
         let start = (entry as u32) as usize * BLOCK;
         let Some(block) = Block::of(start) else { continue };
         let (node, stayed) = (NodeId((entry >> 48) as u16 & NODES), entry & STAYED != 0);
-        block.runs((entry >> 32) as Pages).for_each(|span| tell(Touch { span, node, stayed }));
+        block.runs((entry >> 32) as PageMask).for_each(|span| tell(Touch { span, node, stayed }));
     }
     READ.store(end, Ordering::Release);
 }

@@ -5,7 +5,7 @@ use homenode_model::code::{HN_ABSENT, HN_PARTIAL, HN_UNKNOWN};
 use homenode_sys::maps::{self, PageEntry};
 use homenode_sys::{Error, PAGE, Span};
 
-use super::machine::Machine;
+use super::machine::UsableNodes;
 use super::{Failure, Result};
 use crate::moving;
 
@@ -14,7 +14,7 @@ const ASK: usize = 1024;
 
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PageWhereabouts {
     /// On a node.
     On(NodeId),
     /// Not in memory: never written, swapped out, or not mapped.
@@ -23,7 +23,7 @@ pub enum Place {
     Unknown,
 }
 
-impl Place {
+impl PageWhereabouts {
     /// As the C API has it: a node's number, or a negative code.
     pub fn number(self) -> i32 {
         match self {
@@ -36,7 +36,7 @@ impl Place {
 
 /// Numbers of pages of a range, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct PageTotals {
     /// All pages.
     pub pages: u64,
     /// Pages on the given node.
@@ -49,15 +49,15 @@ pub struct Found {
     pub unknown: u64,
 }
 
-impl Found {
+impl PageTotals {
     /// Counts one page, which should be on `wanted`.
-    pub(super) fn note(&mut self, place: Place, wanted: NodeId) {
+    pub(super) fn note(&mut self, place: PageWhereabouts, wanted: NodeId) {
         self.pages += 1;
         *match place {
-            Place::On(node) if node == wanted => &mut self.there,
-            Place::On(_) => &mut self.elsewhere,
-            Place::Absent => &mut self.absent,
-            Place::Unknown => &mut self.unknown,
+            PageWhereabouts::On(node) if node == wanted => &mut self.there,
+            PageWhereabouts::On(_) => &mut self.elsewhere,
+            PageWhereabouts::Absent => &mut self.absent,
+            PageWhereabouts::Unknown => &mut self.unknown,
         } += 1;
     }
 }
@@ -66,8 +66,8 @@ impl Found {
 ///
 /// # Errors
 /// The system forbids the query, and there is more than one node. Every page was then reported as
-/// [`Place::Unknown`] or [`Place::Absent`].
-pub fn each(span: Span, mut tell: impl FnMut(Place)) -> Result<()> {
+/// [`PageWhereabouts::Unknown`] or [`PageWhereabouts::Absent`].
+pub fn each(span: Span, mut tell: impl FnMut(PageWhereabouts)) -> Result<()> {
     let mut failed: Option<Error> = None;
     let mut only: Option<Option<NodeId>> = None;
     let (mut pages, mut homes) = (Vec::with_capacity(ASK), [None; ASK]);
@@ -76,13 +76,13 @@ pub fn each(span: Span, mut tell: impl FnMut(Place)) -> Result<()> {
         pages.extend((piece.start..piece.end).step_by(PAGE));
         let homes = &mut homes[..pages.len()];
         match moving::homes(&pages, homes) {
-            None => homes.iter().for_each(|h| tell(h.map_or(Place::Absent, Place::On))),
+            None => homes.iter().for_each(|h| tell(h.map_or(PageWhereabouts::Absent, PageWhereabouts::On))),
             Some(error) => {
-                let only = *only.get_or_insert_with(|| Machine::here().only());
+                let only = *only.get_or_insert_with(|| UsableNodes::here().only());
                 if only.is_none() {
                     failed = Some(error);
                 }
-                present(piece, only.map_or(Place::Unknown, Place::On), &mut tell);
+                present(piece, only.map_or(PageWhereabouts::Unknown, PageWhereabouts::On), &mut tell);
             }
         }
     }
@@ -104,15 +104,16 @@ fn chunks(span: Span) -> impl Iterator<Item = Span> {
 }
 
 /// Without `move_pages`: reports which pages are in memory, all of them at `place`.
-fn present(span: Span, place: Place, tell: &mut impl FnMut(Place)) {
+fn present(span: Span, place: PageWhereabouts, tell: &mut impl FnMut(PageWhereabouts)) {
     let mut entries = [PageEntry(0); ASK];
     let entries = &mut entries[..span.pages().min(ASK)];
     match maps::page_entries(span.start, entries) {
         Ok(n) => {
-            let known = entries.iter().take(n).map(|e| if e.present() { place } else { Place::Absent });
-            known.chain(std::iter::repeat(Place::Absent)).take(span.pages()).for_each(tell);
+            let known =
+                entries.iter().take(n).map(|e| if e.present() { place } else { PageWhereabouts::Absent });
+            known.chain(std::iter::repeat(PageWhereabouts::Absent)).take(span.pages()).for_each(tell);
         }
-        Err(_) => (0..span.pages()).for_each(|_| tell(Place::Unknown)),
+        Err(_) => (0..span.pages()).for_each(|_| tell(PageWhereabouts::Unknown)),
     }
 }
 
@@ -120,27 +121,31 @@ fn present(span: Span, place: Place, tell: &mut impl FnMut(Place)) {
 ///
 /// # Errors
 /// There is no such node, or the system forbids the query; most pages are then unknown.
-pub fn count(span: Span, node: i32) -> (Found, Result<()>) {
-    let wanted = match Machine::here().node(node) {
+pub fn count(span: Span, node: i32) -> (PageTotals, Result<()>) {
+    let wanted = match UsableNodes::here().node(node) {
         Ok(wanted) => wanted,
         Err(f) => {
             return (
-                Found { pages: span.pages() as u64, unknown: span.pages() as u64, ..Found::default() },
+                PageTotals {
+                    pages: span.pages() as u64,
+                    unknown: span.pages() as u64,
+                    ..PageTotals::default()
+                },
                 Err(f),
             );
         }
     };
-    let mut found = Found::default();
+    let mut found = PageTotals::default();
     let asked = each(span, |place| found.note(place, wanted));
     let judged = asked.and_then(|()| judge(&found, wanted));
     (found, judged)
 }
 
-fn judge(found: &Found, wanted: NodeId) -> Result<()> {
+fn judge(found: &PageTotals, wanted: NodeId) -> Result<()> {
     if found.there == found.pages {
         return Ok(());
     }
-    let Found { pages, there, elsewhere, absent, unknown } = found;
+    let PageTotals { pages, there, elsewhere, absent, unknown } = found;
     let unknown = if *unknown > 0 { format!(", {unknown} not known") } else { String::new() };
     Err(Failure::new(
         HN_PARTIAL,
@@ -154,47 +159,58 @@ fn judge(found: &Found, wanted: NodeId) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_sys::memory::{Access, map, unmap};
+    use homenode_sys::memory::{Protection, map, unmap};
 
     #[test]
     fn pages_are_found_where_they_were_written() {
-        let m = map(5 * PAGE, Access::ReadWrite).unwrap();
+        let m = map(5 * PAGE, Protection::ReadWrite).unwrap();
         for page in [0, 3] {
             // SAFETY: this test's mapping.
             unsafe { ((m.start + page * PAGE) as *mut u8).write_volatile(1) };
         }
         let mut places = Vec::new();
         each(m, |p| places.push(p)).unwrap();
-        let there: Vec<bool> = places.iter().map(|p| matches!(p, Place::On(_))).collect();
+        let there: Vec<bool> = places.iter().map(|p| matches!(p, PageWhereabouts::On(_))).collect();
         assert_eq!(there, [true, false, false, true, false]);
-        let Place::On(node) = places[0] else { unreachable!() };
+        let PageWhereabouts::On(node) = places[0] else { unreachable!() };
         let (found, judged) = count(m, node.0.into());
         assert_eq!((found.pages, found.absent, judged.unwrap_err().code), (5, 3, HN_PARTIAL));
         let first = Span::new(m.start, PAGE);
-        assert_eq!(count(first, node.0.into()), (Found { pages: 1, there: 1, ..Found::default() }, Ok(())));
+        assert_eq!(
+            count(first, node.0.into()),
+            (PageTotals { pages: 1, there: 1, ..PageTotals::default() }, Ok(()))
+        );
         // SAFETY: this test's mapping.
         unsafe { unmap(m).unwrap() };
     }
 
     #[test]
     fn without_the_call_the_only_node_has_what_is_in_memory() {
-        let m = map(3 * PAGE, Access::ReadWrite).unwrap();
+        let m = map(3 * PAGE, Protection::ReadWrite).unwrap();
         // SAFETY: this test's mapping.
         unsafe { ((m.start + PAGE) as *mut u8).write_volatile(1) };
         let mut places = Vec::new();
-        present(m, Place::On(NodeId(4)), &mut |p| places.push(p));
-        assert_eq!(places, [Place::Absent, Place::On(NodeId(4)), Place::Absent]);
+        present(m, PageWhereabouts::On(NodeId(4)), &mut |p| places.push(p));
+        assert_eq!(
+            places,
+            [PageWhereabouts::Absent, PageWhereabouts::On(NodeId(4)), PageWhereabouts::Absent]
+        );
         // SAFETY: this test's mapping.
         unsafe { unmap(m).unwrap() };
     }
 
     #[test]
     fn every_page_is_counted_once() {
-        let mut found = Found::default();
-        for place in [Place::On(NodeId(1)), Place::On(NodeId(0)), Place::Absent, Place::Unknown] {
+        let mut found = PageTotals::default();
+        for place in [
+            PageWhereabouts::On(NodeId(1)),
+            PageWhereabouts::On(NodeId(0)),
+            PageWhereabouts::Absent,
+            PageWhereabouts::Unknown,
+        ] {
             found.note(place, NodeId(1));
         }
-        assert_eq!(found, Found { pages: 4, there: 1, elsewhere: 1, absent: 1, unknown: 1 });
+        assert_eq!(found, PageTotals { pages: 4, there: 1, elsewhere: 1, absent: 1, unknown: 1 });
         let f = judge(&found, NodeId(1)).unwrap_err();
         assert_eq!(f.text, "of 4 pages 1 are on node 1, 1 elsewhere, 1 not in memory, 1 not known");
     }

@@ -9,13 +9,13 @@ use crate::nodes::Nodes;
 
 /// Nodes that this process may use.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct UsableNodes {
     nodes: Nodes,
     /// Number of pretended nodes; 0 if the nodes are real.
     pretended: u16,
 }
 
-impl Machine {
+impl UsableNodes {
     /// The machine as it is now. CPUs and memory come and go.
     pub fn here() -> Self {
         let (nodes, pretended) = (Nodes::of_process(), moving::pretended());
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_node_with_this_cpu() {
-        let machine = Machine::here();
+        let machine = UsableNodes::here();
         let (cpu, node) = homenode_sys::numa::here();
         let seen = machine.node_of(cpu).expect("the node of the CPU that runs this");
         // Between the two questions the thread may have gone to another CPU of another node.
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_node_that_is_not_there_is_told_with_those_that_are() {
         for number in [-1, 9999, i32::MAX] {
-            let f = Machine::here().node(number).unwrap_err();
+            let f = UsableNodes::here().node(number).unwrap_err();
             assert_eq!(f.code, homenode_model::code::HN_ENODE);
             assert!(f.text.starts_with(&format!("there is no node {number} ")), "{f}");
         }

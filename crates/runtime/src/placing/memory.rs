@@ -5,10 +5,10 @@ use homenode_model::{MoveResult, NodeId, Ns};
 use homenode_sys::numa::{self, MemoryPolicy};
 use homenode_sys::{PAGE, Span};
 
-use super::find::{self, Found, Place};
-use super::machine::Machine;
+use super::find::{self, PageTotals, PageWhereabouts};
+use super::machine::UsableNodes;
 use super::{Failure, Result};
-use crate::moving::{self, Move};
+use crate::moving::{self, PageTarget};
 
 /// Latency cap of one call that moves pages.
 const CHUNK: Ns = Ns(10_000_000);
@@ -21,7 +21,7 @@ const PART: usize = 1 << 14;
 /// # Errors
 /// There is no such node, or it has no memory; the memory is not mapped; the system forbids it.
 pub fn place(span: Span, node: i32) -> Result<()> {
-    let machine = Machine::here();
+    let machine = UsableNodes::here();
     let target = if node == HN_FIRST_TOUCH { None } else { Some(machine.node_with_memory(node)?) };
     if !homenode_sys::memory::is_mapped(span) {
         return Err(Failure::invalid(format!("cannot place {span}: not all of it is mapped")));
@@ -45,7 +45,7 @@ pub fn place(span: Span, node: i32) -> Result<()> {
 fn note_pretended(span: Span, node: NodeId) -> Result<()> {
     let mut at = span.start;
     find::each(span, |place| {
-        if place == Place::Absent {
+        if place == PageWhereabouts::Absent {
             moving::pretend_home(Span::new(at, PAGE), node);
         }
         at += PAGE;
@@ -58,9 +58,10 @@ fn note_pretended(span: Span, node: NodeId) -> Result<()> {
 /// # Errors
 /// As [`place`]; and [`homenode_model::code::HN_PARTIAL`] if some pages are not on `node`
 /// afterwards.
-pub fn move_to(span: Span, node: i32) -> (Found, Result<()>) {
-    let unknown = Found { pages: span.pages() as u64, unknown: span.pages() as u64, ..Found::default() };
-    let machine = Machine::here();
+pub fn move_to(span: Span, node: i32) -> (PageTotals, Result<()>) {
+    let unknown =
+        PageTotals { pages: span.pages() as u64, unknown: span.pages() as u64, ..PageTotals::default() };
+    let machine = UsableNodes::here();
     let target = match machine.node_with_memory(node) {
         Ok(target) => target,
         Err(f) => return (unknown, Err(f)),
@@ -77,7 +78,8 @@ fn make_moves(span: Span, to: NodeId) -> Result<()> {
     let held = (moving::pretended() == 0).then(|| moving::before_change(span));
     let mut outcome = Ok(());
     for part in span.pieces(PART * PAGE) {
-        let mut moves: Vec<Move> = (part.start..part.end).step_by(PAGE).map(|p| Move::new(p, to)).collect();
+        let mut moves: Vec<PageTarget> =
+            (part.start..part.end).step_by(PAGE).map(|p| PageTarget::new(p, to)).collect();
         let report = moving::move_pages(&mut moves, CHUNK);
         if let Some(e) = report.error {
             outcome = Err(Failure::system(format_args!("cannot move {part} to node {}", to.0), e));
@@ -101,15 +103,19 @@ fn make_moves(span: Span, to: NodeId) -> Result<()> {
 mod tests {
     use super::*;
     use homenode_model::code::{HN_EINVAL, HN_ENODE, HN_OK};
-    use homenode_sys::memory::{Access, map, unmap};
+    use homenode_sys::memory::{Protection, map, unmap};
 
     fn here() -> i32 {
-        Machine::here().nodes().iter().find(|n| Machine::here().memory(**n).0.0 > 0).map_or(0, |n| n.0.into())
+        UsableNodes::here()
+            .nodes()
+            .iter()
+            .find(|n| UsableNodes::here().memory(**n).0.0 > 0)
+            .map_or(0, |n| n.0.into())
     }
 
     #[test]
     fn memory_is_placed_before_it_is_touched() {
-        let m = map(4 * PAGE, Access::ReadWrite).unwrap();
+        let m = map(4 * PAGE, Protection::ReadWrite).unwrap();
         place(m, here()).unwrap();
         homenode_sys::memory::populate(m).unwrap();
         assert_eq!(find::count(m, here()).1, Ok(()));
@@ -123,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_is_there_already_need_not_move() {
-        let m = map(4 * PAGE, Access::ReadWrite).unwrap();
+        let m = map(4 * PAGE, Protection::ReadWrite).unwrap();
         homenode_sys::memory::populate(m).unwrap();
         let (_, here) = {
             let mut at = None;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use homenode_model::code::{HN_ENOMEM, HN_PARTIAL};
 use homenode_model::{MoveResult, NodeId, Ns};
-use homenode_sys::memory::{self, Access};
+use homenode_sys::memory::{self, Protection};
 use homenode_sys::numa::{self, MemoryPolicy};
 use homenode_sys::{PAGE, Span};
 
-use super::find::{self, Found, Place};
-use super::machine::Machine;
+use super::find::{self, PageTotals, PageWhereabouts};
+use super::machine::UsableNodes;
 use super::{Failure, Result};
-use crate::moving::{self, Move};
+use crate::moving::{self, PageTarget};
 use crate::nodes::Nodes;
 
 /// Latency cap of one call that moves pages.
@@ -34,7 +34,7 @@ const POLICIES: usize = 1 << 10;
 
 /// Neighbouring pages of an array and the node that they belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PagesToPlace {
     /// The pages.
     pub span: Span,
     /// Their node.
@@ -58,12 +58,12 @@ pub fn nodes() -> Vec<NodeId> {
 /// # Errors
 /// The memory is not mapped, a node has no room, or the system forbids it.
 /// [`homenode_model::code::HN_PARTIAL`]: some pages are elsewhere.
-pub fn spread(wanted: &[Wanted]) -> Result<()> {
+pub fn spread(wanted: &[PagesToPlace]) -> Result<()> {
     let Some(whole) = hull(wanted) else { return Ok(()) };
     if !memory::is_mapped(whole) {
         return Err(Failure::invalid(format!("cannot distribute {whole}: not all of it is mapped")));
     }
-    let machine = Machine::here();
+    let machine = UsableNodes::here();
     for w in wanted {
         if machine.only() != Some(w.node) {
             machine.node_with_memory(w.node.0.into())?;
@@ -85,8 +85,8 @@ pub fn spread(wanted: &[Wanted]) -> Result<()> {
 ///
 /// # Errors
 /// The memory is not mapped, or the system forbids the query.
-pub fn count(wanted: &[Wanted]) -> Result<Found> {
-    let mut found = Found::default();
+pub fn count(wanted: &[PagesToPlace]) -> Result<PageTotals> {
+    let mut found = PageTotals::default();
     let Some(whole) = hull(wanted) else { return Ok(found) };
     if !memory::is_mapped(whole) {
         return Err(Failure::invalid(format!("cannot look at {whole}: not all of it is mapped")));
@@ -107,8 +107,8 @@ pub fn count(wanted: &[Wanted]) -> Result<Found> {
 }
 
 /// The answer where pages are not where they belong.
-pub fn partial(found: &Found) -> Failure {
-    let Found { pages, there, elsewhere, absent, unknown } = found;
+pub fn partial(found: &PageTotals) -> Failure {
+    let PageTotals { pages, there, elsewhere, absent, unknown } = found;
     let unknown = if *unknown > 0 { format!(", {unknown} not known") } else { String::new() };
     Failure::new(
         HN_PARTIAL,
@@ -123,7 +123,7 @@ pub fn partial(found: &Found) -> Failure {
 /// # Errors
 /// There is not so much memory.
 pub fn allocate(bytes: usize) -> Result<Span> {
-    memory::map(bytes, Access::ReadWrite).map_err(|e| {
+    memory::map(bytes, Protection::ReadWrite).map_err(|e| {
         let mut f = Failure::system(format_args!("cannot allocate {bytes} bytes for an array"), e);
         f.code = HN_ENOMEM;
         f
@@ -145,11 +145,11 @@ pub unsafe fn free(span: Span) -> Result<()> {
     freed.map_err(|e| Failure::system(format_args!("cannot free the array at {span}"), e))
 }
 
-fn hull(wanted: &[Wanted]) -> Option<Span> {
+fn hull(wanted: &[PagesToPlace]) -> Option<Span> {
     Some(Span { start: wanted.first()?.span.start, end: wanted.last()?.span.end })
 }
 
-fn place(wanted: &[Wanted], whole: Span) -> Result<()> {
+fn place(wanted: &[PagesToPlace], whole: Span) -> Result<()> {
     if moving::pretended() != 0 {
         let mut spans = wanted.iter();
         let mut at = spans.next();
@@ -158,7 +158,7 @@ fn place(wanted: &[Wanted], whole: Span) -> Result<()> {
             while at.is_some_and(|w| w.span.end <= page) {
                 at = spans.next();
             }
-            if let Some(w) = at.filter(|w| w.span.start <= page && place == Place::Absent) {
+            if let Some(w) = at.filter(|w| w.span.start <= page && place == PageWhereabouts::Absent) {
                 moving::pretend_home(Span::new(page, PAGE), w.node);
             }
             page += PAGE;
@@ -179,26 +179,26 @@ fn place(wanted: &[Wanted], whole: Span) -> Result<()> {
 }
 
 /// The first node that had no room for a page.
-fn no_room(moves: &[Move]) -> Option<NodeId> {
+fn no_room(moves: &[PageTarget]) -> Option<NodeId> {
     moves.iter().find(|m| m.result == MoveResult::NoMemory).map(|m| m.to)
 }
 
-fn move_existing(wanted: &[Wanted], whole: Span) -> Result<()> {
+fn move_existing(wanted: &[PagesToPlace], whole: Span) -> Result<()> {
     let held = (moving::pretended() == 0).then(|| moving::before_change(whole));
     let mut pages = wanted.iter().flat_map(|w| {
         let node = w.node;
-        (w.span.start..w.span.end).step_by(PAGE).map(move |page| Move::new(page, node))
+        (w.span.start..w.span.end).step_by(PAGE).map(move |page| PageTarget::new(page, node))
     });
     let mut outcome = Ok(());
     loop {
-        let mut moves: Vec<Move> = pages.by_ref().take(PART).collect();
+        let mut moves: Vec<PageTarget> = pages.by_ref().take(PART).collect();
         if moves.is_empty() {
             break;
         }
         let mut report = moving::move_pages(&mut moves, CHUNK);
         let full = no_room(&moves);
         for wait in AGAIN {
-            let mut busy: Vec<Move> =
+            let mut busy: Vec<PageTarget> =
                 moves.iter().filter(|m| m.result == MoveResult::Busy).copied().collect();
             if busy.is_empty() || report.error.is_some() {
                 break;
@@ -233,13 +233,13 @@ mod tests {
 
     #[test]
     fn an_array_goes_to_the_nodes_that_there_are() {
-        let m = map(8 * PAGE, Access::ReadWrite).unwrap();
+        let m = map(8 * PAGE, Protection::ReadWrite).unwrap();
         memory::populate(Span::new(m.start, 4 * PAGE)).unwrap();
         let nodes = nodes();
         assert!(!nodes.is_empty());
         let node = |i: usize| nodes[i % nodes.len()];
-        let wanted: Vec<Wanted> =
-            m.pieces(PAGE).enumerate().map(|(i, span)| Wanted { span, node: node(i) }).collect();
+        let wanted: Vec<PagesToPlace> =
+            m.pieces(PAGE).enumerate().map(|(i, span)| PagesToPlace { span, node: node(i) }).collect();
         spread(&wanted).unwrap();
         let found = count(&wanted).unwrap();
         assert_eq!((found.pages, found.there, found.elsewhere, found.absent), (8, 4, 0, 4));
@@ -249,7 +249,7 @@ mod tests {
         unsafe { unmap(m).unwrap() };
         assert_eq!(spread(&[]), Ok(()));
         // Far from where the kernel maps anything unasked.
-        let nothing = [Wanted { span: Span::new(1 << 40, 4 * PAGE), node: nodes[0] }];
+        let nothing = [PagesToPlace { span: Span::new(1 << 40, 4 * PAGE), node: nodes[0] }];
         assert_eq!(spread(&nothing).unwrap_err().code, HN_EINVAL);
         assert_eq!(count(&nothing).unwrap_err().code, HN_EINVAL);
     }

@@ -7,7 +7,7 @@ use homenode_model::code::HN_ENODE;
 use homenode_sys::affinity::{self, CpuSet};
 use homenode_sys::numa;
 
-use super::machine::Machine;
+use super::machine::UsableNodes;
 use super::{Failure, Result};
 use crate::moving;
 use crate::nodes::Nodes;
@@ -40,7 +40,7 @@ pub fn bind_cpu(cpu: i32) -> Result<()> {
 /// # Errors
 /// The node does not exist, or has no CPUs for this process.
 pub fn bind_node(node: i32) -> Result<()> {
-    let machine = Machine::here();
+    let machine = UsableNodes::here();
     let id = machine.node(node)?;
     let cpus = machine.cpus(id);
     if cpus.is_empty() {
@@ -116,9 +116,9 @@ mod tests {
         let last = before.iter().last().unwrap();
         bind_cpu(last as i32).unwrap();
         assert_eq!(here().0, last);
-        let node = Machine::here().node_of(last).unwrap();
+        let node = UsableNodes::here().node_of(last).unwrap();
         bind_node(node.0.into()).unwrap();
-        assert_eq!(affinity::get().unwrap(), CpuSet::of(Machine::here().cpus(node)));
+        assert_eq!(affinity::get().unwrap(), CpuSet::of(UsableNodes::here().cpus(node)));
         unbind().unwrap();
         assert_eq!(affinity::get().unwrap(), before);
     }

@@ -4,10 +4,11 @@
 mod ranking;
 
 use homenode_model::{Bytes, Ns};
+use homenode_statistics::Sorted;
 use homenode_wire::bounded::{NODES, line};
 use homenode_wire::facts::{
-    Facts, Guard, Module, OBJECTS, Object as Told, Objects, Plan, REGIONS, Region, Regions, Rounds, Samples,
-    Times, Watch,
+    Facts, Guard, LoadedFile, OBJECTS, ObjectFacts as Told, ObjectTotals, PlanFacts, REGIONS, Region,
+    Regions, RoundFacts, RoundTimings, Samples, WatchFacts,
 };
 
 use self::ranking::Rank;
@@ -17,7 +18,7 @@ use crate::watch::Object;
 use crate::watch::objects::{PAST, UNSEEN};
 
 /// The facts of this process, with its loaded files.
-pub fn facts(d: &Driver, modules: Vec<Module>) -> Facts {
+pub fn facts(d: &Driver, modules: Vec<LoadedFile>) -> Facts {
     let settings = d.settings();
     Facts {
         pid: std::process::id(),
@@ -35,7 +36,7 @@ pub fn facts(d: &Driver, modules: Vec<Module>) -> Facts {
         counters: d.counters(),
         known_moves: d.known_moves(),
         regions: regions(d),
-        rounds: Rounds {
+        rounds: RoundFacts {
             count: d.times().rounds,
             before: times(&d.times().before),
             after: times(&d.times().after),
@@ -43,7 +44,7 @@ pub fn facts(d: &Driver, modules: Vec<Module>) -> Facts {
         guard: guard(d),
         threads: d.seen_on().told(),
         objects: objects(d),
-        watch: d.watched().map(|w| Watch {
+        watch: d.watched().map(|w| WatchFacts {
             source: format!("{}; {}", w.name, w.says),
             told: w.told,
             asked: w.asked,
@@ -54,7 +55,7 @@ pub fn facts(d: &Driver, modules: Vec<Module>) -> Facts {
             blocks: w.blocks,
             before: Samples { remote: w.before.0, all: w.before.1 },
         }),
-        plan: d.plan().map(|table| Plan {
+        plan: d.plan().map(|table| PlanFacts {
             progress: table.progress(),
             scaled: table.other_team().filter(|(_, over)| !over).map(|(text, _)| line(text)),
         }),
@@ -124,7 +125,7 @@ fn regions(d: &Driver) -> Regions {
     }
 }
 
-fn objects(d: &Driver) -> Objects {
+fn objects(d: &Driver) -> ObjectTotals {
     let all = d.objects();
     let took_part = || all.live().chain(all.past()).filter(|o| o.took_part());
     let sum = |f: fn(&Object) -> u64| took_part().map(f).sum::<u64>();
@@ -142,7 +143,7 @@ fn objects(d: &Driver) -> Objects {
         lives: o.lives,
         contested: d.is_contested(o),
     });
-    Objects {
+    ObjectTotals {
         living: all.len() as u64,
         took_part: took_part().count() as u64,
         pages: sum(|o| o.pages.count),
@@ -152,40 +153,10 @@ fn objects(d: &Driver) -> Objects {
     }
 }
 
-fn times(list: &[Ns]) -> Times {
-    let [low, median, high] = quartiles(list);
-    Times { rounds: list.len() as u64, low, median, high, interval: interval(list) }
-}
-
-/// A 95 % confidence interval of the median for any distribution, by order statistics of a binomial
-/// with one half. None for fewer than six values.
-fn interval(list: &[Ns]) -> Option<(Ns, Ns)> {
-    let n = list.len();
-    let below = if n <= 1000 {
-        // P(fewer than k of n) by its terms; 2⁻¹⁰⁰⁰ is a number still.
-        let (mut k, mut term) = (0, 0.5_f64.powi(n as i32));
-        let mut sum = term;
-        while sum <= 0.025 {
-            k += 1;
-            term *= (n + 1 - k) as f64 / k as f64;
-            sum += term;
-        }
-        k
-    } else {
-        let n = n as f64;
-        (n / 2.0 - 0.98 * n.sqrt()) as usize
-    };
-    let mut sorted = list.to_vec();
-    sorted.sort_unstable();
-    Some((*sorted.get(below.checked_sub(1)?)?, *sorted.get(n.checked_sub(below)?)?))
-}
-
-/// First quartile, median, third quartile; zeros of nothing.
-fn quartiles(list: &[Ns]) -> [Ns; 3] {
-    let mut sorted = list.to_vec();
-    sorted.sort_unstable();
-    let at = |n: usize| sorted.get((sorted.len().saturating_sub(1)) * n / 4).copied().unwrap_or(Ns::ZERO);
-    [at(1), at(2), at(3)]
+fn times(list: &[Ns]) -> RoundTimings {
+    let sorted = Sorted::of(list);
+    let [low, median, high] = [1, 2, 3].map(|part| sorted.quantile(part, 4).unwrap_or(Ns::ZERO));
+    RoundTimings { rounds: list.len() as u64, low, median, high, interval: sorted.interval() }
 }
 
 #[cfg(test)]
@@ -193,21 +164,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_medians_interval_is_that_of_the_tables() {
-        let of = |n: u64| interval(&(1..=n).rev().map(Ns).collect::<Vec<_>>());
-        assert_eq!([of(0), of(1), of(5)], [None; 3]);
-        // Ranks as tables of the sign test have them.
-        for (n, from, to) in [(6, 1, 6), (8, 1, 8), (9, 2, 8), (20, 6, 15), (50, 18, 33), (70, 27, 44)] {
-            assert_eq!(of(n), Some((Ns(from), Ns(to))), "{n}");
-        }
-        assert_eq!((of(1000), of(1001)), (Some((Ns(469), Ns(532))), Some((Ns(469), Ns(533)))));
-    }
-
-    #[test]
-    fn quartiles_of_few_and_many() {
-        assert_eq!(quartiles(&[]), [Ns(0); 3]);
-        assert_eq!(quartiles(&[Ns(7)]), [Ns(7); 3]);
-        let many: Vec<Ns> = (0..=100).rev().map(Ns).collect();
-        assert_eq!(quartiles(&many), [Ns(25), Ns(50), Ns(75)]);
+    fn times_of_no_round_and_of_many() {
+        let none = times(&[]);
+        assert_eq!(([none.low, none.median, none.high], none.interval), ([Ns::ZERO; 3], None));
+        let many = times(&(0..=100).rev().map(Ns).collect::<Vec<_>>());
+        assert_eq!([many.low, many.median, many.high], [Ns(25), Ns(50), Ns(75)]);
+        assert_eq!((many.rounds, many.interval), (101, Some((Ns(40), Ns(60)))));
     }
 }

@@ -1,7 +1,7 @@
 //! The budget of bytes for a recording's file.
 
 use homenode_model::Ns;
-use homenode_wire::live::{Dropped, Live};
+use homenode_wire::live::{Dropped, LiveRecord};
 
 /// Bytes for each second of the program's time.
 pub const PER_SECOND: u64 = 1 << 20;
@@ -65,7 +65,7 @@ impl Room {
     }
 
     /// Whether the record may be written behind `more` bytes that are about to be written.
-    pub fn has(&self, record: &Live, more: usize) -> bool {
+    pub fn has(&self, record: &LiveRecord, more: usize) -> bool {
         kind(record).is_none() || self.written + more as u64 <= self.allowed()
     }
 
@@ -77,13 +77,13 @@ impl Room {
 
 /// The loss to count if a record finds no room. `None`: the record is always written, because
 /// others refer to it or there are few of its kind.
-pub const fn kind(record: &Live) -> Option<Dropped> {
+pub const fn kind(record: &LiveRecord) -> Option<Dropped> {
     match record {
-        Live::Migration { .. } => Some(Dropped::Migrations),
-        Live::Seen { .. } => Some(Dropped::Seen),
-        Live::Home { .. } => Some(Dropped::Homes),
-        Live::Sample { .. } => Some(Dropped::Samples),
-        Live::FirstTouch { .. } => Some(Dropped::FirstTouches),
+        LiveRecord::Migration { .. } => Some(Dropped::Migrations),
+        LiveRecord::Seen { .. } => Some(Dropped::Seen),
+        LiveRecord::Home { .. } => Some(Dropped::Homes),
+        LiveRecord::Sample { .. } => Some(Dropped::Samples),
+        LiveRecord::FirstTouch { .. } => Some(Dropped::FirstTouches),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd as _, IntoRawFd as _};
 
 use homenode_model::Ns;
 use homenode_sys::descriptor;
-use homenode_wire::live::{BUFFER, Dropped, Live, Writer};
+use homenode_wire::live::{BUFFER, Dropped, LiveRecord, Writer};
 
 use super::budget::{self, Room};
 
@@ -51,7 +51,7 @@ impl Sink {
 pub struct Frames {
     sink: Sink,
     frame: Box<[u8]>,
-    pending: Vec<Live>,
+    pending: Vec<LiveRecord>,
     /// The budget of bytes.
     pub room: Room,
     flushed: Ns,
@@ -94,7 +94,7 @@ impl Frames {
     }
 
     /// Adds a record.
-    pub fn put(&mut self, record: Live) {
+    pub fn put(&mut self, record: LiveRecord) {
         if self.pending.len() >= PENDING {
             self.write();
         }
@@ -113,7 +113,7 @@ impl Frames {
         for (i, what) in ALL_DROPPED.into_iter().enumerate() {
             let how_many = self.dropped[i];
             if how_many > 0 {
-                self.put(Live::Dropped { what, how_many });
+                self.put(LiveRecord::Dropped { what, how_many });
             }
         }
     }
@@ -125,7 +125,7 @@ impl Frames {
 
     /// Bytes of memory, about.
     pub const fn state_bytes(&self) -> usize {
-        BUFFER + self.pending.capacity() * size_of::<Live>()
+        BUFFER + self.pending.capacity() * size_of::<LiveRecord>()
     }
 
     /// Whether records have waited long enough.

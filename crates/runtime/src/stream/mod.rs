@@ -28,14 +28,16 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use homenode_model::{AccessKind, NodeId, Ns};
-use homenode_sources::first_touches::Fault;
-use homenode_wire::facts::Module;
-use homenode_wire::live::{Dropped, IntervalNo, IterationNo, Live, ObjectNo, Pages, RegionKey, RegionNo};
+use homenode_sources::first_touches::PageFault;
+use homenode_wire::facts::LoadedFile;
+use homenode_wire::live::{
+    Dropped, IntervalNo, IterationNo, LiveRecord, ObjectNo, Pages, RegionIdentity, RegionNo,
+};
 
 use crate::watch::Object;
 use crate::watch::numbers::PAGE;
 use crate::watch::sightings::{Sighting, Sightings};
-use firsts::{Firsts, Toucher};
+use firsts::{FirstTouchStream, Toucher};
 use frames::Frames;
 pub use runs::MovedPage;
 use runs::{OpenRuns, PageRun};
@@ -72,7 +74,7 @@ pub struct Stream {
     threads: Threads,
     modules: BTreeSet<(u64, String)>,
     sightings: Sightings,
-    firsts: Firsts,
+    firsts: FirstTouchStream,
     /// The last written round: its start and its number.
     last_round: Option<(Ns, IterationNo)>,
 }
@@ -83,7 +85,7 @@ impl Stream {
     /// # Errors
     /// The file cannot be made.
     pub fn create(folder: &Path, now: Ns) -> Result<Self, String> {
-        let path = folder.join(Live::file_name(std::process::id()));
+        let path = folder.join(LiveRecord::file_name(std::process::id()));
         let mut file = OpenOptions::new();
         let file = file.append(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(|e| format!("cannot make {}: {e}", path.display()))?;
@@ -112,7 +114,7 @@ impl Stream {
             threads: Threads::default(),
             modules: BTreeSet::new(),
             sightings: Sightings::default(),
-            firsts: Firsts::default(),
+            firsts: FirstTouchStream::default(),
             last_round: None,
         }
     }
@@ -123,7 +125,7 @@ impl Stream {
     }
 
     /// Adds a record as it is.
-    pub fn put(&mut self, record: Live) {
+    pub fn put(&mut self, record: LiveRecord) {
         self.frames.put(record);
     }
 
@@ -132,7 +134,7 @@ impl Stream {
         let number = ObjectNo(object.id.0);
         if !std::mem::replace(&mut object.is_recorded, true) {
             self.frames.room.add_pages(object.pages.count);
-            self.put(Live::Object {
+            self.put(LiveRecord::Object {
                 number,
                 origin: object.origin.clone(),
                 address: object.address as u64,
@@ -149,7 +151,7 @@ impl Stream {
         if object.is_recorded {
             self.end_runs();
             self.firsts.gone(ObjectNo(object.id.0));
-            self.put(Live::ObjectGone { number: ObjectNo(object.id.0), death: self.time(now) });
+            self.put(LiveRecord::ObjectGone { number: ObjectNo(object.id.0), death: self.time(now) });
         }
     }
 
@@ -171,7 +173,7 @@ impl Stream {
         let PageRun { object, time, region, moved } = run;
         let MovedPage { from, to, cause, cost, outcome } = moved;
         let cost = cost.map(|c| c.times(u64::from(pages.count)));
-        self.put(Live::Migration { time, object, pages, from, to, cause, region, cost, outcome });
+        self.put(LiveRecord::Migration { time, object, pages, from, to, cause, region, cost, outcome });
     }
 
     /// Page `index` of the object's whole pages was at `node` at the first look.
@@ -188,7 +190,7 @@ impl Stream {
 
     fn put_home(&mut self, object: ObjectNo, node: NodeId, pages: Pages) {
         let interval = IntervalNo(self.interval.index);
-        self.put(Live::Home { interval, object, pages, node: Some(node) });
+        self.put(LiveRecord::Home { interval, object, pages, node: Some(node) });
     }
 
     fn end_runs(&mut self) {
@@ -220,7 +222,7 @@ impl Stream {
         let number = self.number(object);
         let (node, home) = seen;
         let (time, page) = (self.time(now), page_of(object, index));
-        self.put(Live::Sample { time, object: number, page, held_back, node, home });
+        self.put(LiveRecord::Sample { time, object: number, page, held_back, node, home });
     }
 
     /// A node was seen at page `index` of the object's whole pages, with this home.
@@ -237,7 +239,7 @@ impl Stream {
 
     /// A fault told the first touch of a page, counted from the page with the object's first byte.
     /// A later fault of the page is none.
-    pub fn touched_first(&mut self, object: &mut Object, page: u32, fault: &Fault) {
+    pub fn touched_first(&mut self, object: &mut Object, page: u32, fault: &PageFault) {
         let number = ObjectNo(object.id.0);
         if self.firsts.knows(number, page) {
             return;
@@ -270,7 +272,7 @@ impl Stream {
 
     /// Writes a row of sightings in the interval. The row stands for `pages` pages.
     fn put_seen(&mut self, row: Sighting, told: u32, pages: u32) {
-        self.put(Live::Seen {
+        self.put(LiveRecord::Seen {
             interval: IntervalNo(self.interval.index),
             region: row.region.map(RegionNo),
             object: ObjectNo(row.object),
@@ -283,10 +285,10 @@ impl Stream {
     }
 
     /// Writes the loaded files, except those that are known already.
-    pub fn know_modules(&mut self, modules: &[Module]) {
+    pub fn know_modules(&mut self, modules: &[LoadedFile]) {
         for module in modules {
             if self.modules.insert((module.base, module.path.clone())) {
-                self.put(Live::Module(module.clone()));
+                self.put(LiveRecord::Module(module.clone()));
             }
         }
     }
@@ -298,7 +300,10 @@ impl Stream {
             self.known_regions.resize(i + 1, false);
         }
         if !std::mem::replace(&mut self.known_regions[i], true) {
-            self.put(Live::Region { number: RegionNo(region), key: RegionKey { function, caller } });
+            self.put(LiveRecord::Region {
+                number: RegionNo(region),
+                key: RegionIdentity { function, caller },
+            });
         }
         self.end_runs();
         self.region = Some(region);
@@ -324,7 +329,7 @@ impl Stream {
         }
         let number = IterationNo(u32::try_from(number.saturating_sub(1)).unwrap_or(u32::MAX));
         self.last_round = Some((begin, number));
-        self.put(Live::Iteration { number, begin, end, told });
+        self.put(LiveRecord::Iteration { number, begin, end, told });
     }
 
     /// Another loop than before is the iteration now.
@@ -357,15 +362,15 @@ impl Stream {
         let (rows, pages) = self.sightings.take(self.frames.room.rows_of_seen(self.frames.waiting()));
         rows.into_iter().for_each(|(row, told)| self.put_seen(row, told, pages));
         for (region, (runs, time)) in std::mem::take(&mut self.interval.regions) {
-            self.put(Live::RegionTime { interval: index, region: RegionNo(region), runs, time });
+            self.put(LiveRecord::RegionTime { interval: index, region: RegionNo(region), runs, time });
         }
         for stay in self.threads.look(end) {
             self.put(stay);
         }
-        self.put(Live::Own { time: end, own, cpu });
+        self.put(LiveRecord::Own { time: end, own, cpu });
         // An interval that several rounds share belongs to none.
         let iteration = self.last_round.filter(|(begin, _)| *begin == self.interval.begin).map(|(_, n)| n);
-        self.put(Live::Interval { index, begin: self.interval.begin, end, iteration });
+        self.put(LiveRecord::Interval { index, begin: self.interval.begin, end, iteration });
         self.interval.index += 1;
         self.interval.begin = end;
     }
@@ -391,7 +396,7 @@ impl Stream {
         // Records that find no room now are counted below.
         self.frames.write();
         self.frames.put_left_out();
-        self.put(Live::End { whole });
+        self.put(LiveRecord::End { whole });
         self.flush(now);
     }
 }

@@ -1,7 +1,7 @@
 //! Runs of pages that move together, or have one home: one record for all of them.
 
 use homenode_model::{MoveResult, NodeId, Ns};
-use homenode_wire::live::{Cause, ObjectNo, Pages, RegionNo};
+use homenode_wire::live::{MoveOrigin, ObjectNo, Pages, RegionNo};
 
 /// A page's move.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,7 @@ pub struct MovedPage {
     /// New home.
     pub to: NodeId,
     /// Why.
-    pub cause: Cause,
+    pub cause: MoveOrigin,
     /// What it cost, if that was measured.
     pub cost: Option<Ns>,
     /// The outcome.

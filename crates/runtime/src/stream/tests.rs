@@ -4,15 +4,15 @@
 use std::collections::BTreeSet;
 
 use homenode_model::{AccessKind, MoveResult, NodeId, Ns};
-use homenode_wire::facts::{Module, Origin};
+use homenode_wire::facts::{LoadedFile, Origin};
 use homenode_wire::frame::HEADER;
-use homenode_wire::live::{Cause, Dropped, Live, Pages, Reader};
+use homenode_wire::live::{Dropped, LiveReader, LiveRecord, MoveOrigin, Pages};
 
 use super::budget::{PER_PAGE, PER_SECOND};
 use super::frames::{Frames, LONGEST_WAIT, PENDING};
 use super::{MovedPage, Stream};
 use crate::watch::numbers::PAGE;
-use crate::watch::objects::Objects;
+use crate::watch::objects::WatchedObjects;
 
 const START: Ns = Ns(5_000_000_000);
 const MS: Ns = Ns(1_000_000);
@@ -24,8 +24,8 @@ fn at(ms: u64) -> Ns {
 }
 
 /// Objects with these numbers of whole pages, each behind a gap.
-fn objects(pages: &[usize]) -> Objects {
-    let mut all = Objects::default();
+fn objects(pages: &[usize]) -> WatchedObjects {
+    let mut all = WatchedObjects::default();
     for (i, pages) in pages.iter().enumerate() {
         let object = all.born(address(i), pages * PAGE, Origin::Static(i as u64));
         assert_eq!(object.pages.count, *pages as u64);
@@ -39,21 +39,21 @@ fn address(object: usize) -> usize {
 
 const fn to_node(node: u16, from: u16) -> MovedPage {
     let (from, to) = (NodeId(from), NodeId(node));
-    MovedPage { from, to, cause: Cause::NextTouch, cost: None, outcome: MoveResult::Moved }
+    MovedPage { from, to, cause: MoveOrigin::NextTouch, cost: None, outcome: MoveResult::Moved }
 }
 
-fn records(bytes: &[u8]) -> Vec<Live> {
-    Reader::new(bytes).map(|r| r.expect("what was written is whole")).collect()
+fn records(bytes: &[u8]) -> Vec<LiveRecord> {
+    LiveReader::new(bytes).map(|r| r.expect("what was written is whole")).collect()
 }
 
-fn count(records: &[Live], is_one: impl Fn(&Live) -> bool) -> usize {
+fn count(records: &[LiveRecord], is_one: impl Fn(&LiveRecord) -> bool) -> usize {
     records.iter().filter(|r| is_one(r)).count()
 }
 
 /// What was dropped of a kind, as the stream says it.
-fn dropped(records: &[Live], of: Dropped) -> u64 {
-    let n = |r: &Live| match r {
-        Live::Dropped { what, how_many } if *what == of => Some(*how_many),
+fn dropped(records: &[LiveRecord], of: Dropped) -> u64 {
+    let n = |r: &LiveRecord| match r {
+        LiveRecord::Dropped { what, how_many } if *what == of => Some(*how_many),
         _ => None,
     };
     records.iter().filter_map(n).sum()
@@ -62,7 +62,7 @@ fn dropped(records: &[Live], of: Dropped) -> u64 {
 /// A program with three regions and rounds, in a stream that is not ended yet.
 fn program(rounds: u64) -> Stream {
     let (mut stream, mut all) = (Stream::kept(START), objects(&[64, 64]));
-    stream.know_modules(&[Module { base: 0x1000, low: 0, high: 0x100, path: "/app".into() }]);
+    stream.know_modules(&[LoadedFile { base: 0x1000, low: 0, high: 0x100, path: "/app".into() }]);
     for round in 0..rounds {
         for region in 0..3 {
             let now = at(round * 30 + u64::from(region) * 10);
@@ -86,27 +86,29 @@ fn program(rounds: u64) -> Stream {
 }
 
 /// Every number is defined before it is used, and intervals follow each other.
-fn check_order(records: &[Live]) {
+fn check_order(records: &[LiveRecord]) {
     let (mut known_objects, mut known_regions) = (BTreeSet::new(), BTreeSet::new());
     let (mut index, mut begin) = (0, Ns::ZERO);
     for record in records {
         let (mut uses_object, mut uses_region, mut interval_of) = (None, None, None);
         match record {
-            Live::Object { number, .. } => assert!(known_objects.insert(*number), "{record:?} twice"),
-            Live::ObjectGone { number, .. } => assert!(known_objects.remove(number), "{record:?}"),
-            Live::Region { number, .. } => assert!(known_regions.insert(*number), "{record:?} twice"),
-            Live::Migration { object, region, .. } => (uses_object, uses_region) = (Some(object), *region),
-            Live::Sample { object, .. } => uses_object = Some(object),
-            Live::Seen { object, region, interval, .. } => {
+            LiveRecord::Object { number, .. } => assert!(known_objects.insert(*number), "{record:?} twice"),
+            LiveRecord::ObjectGone { number, .. } => assert!(known_objects.remove(number), "{record:?}"),
+            LiveRecord::Region { number, .. } => assert!(known_regions.insert(*number), "{record:?} twice"),
+            LiveRecord::Migration { object, region, .. } => {
+                (uses_object, uses_region) = (Some(object), *region)
+            }
+            LiveRecord::Sample { object, .. } => uses_object = Some(object),
+            LiveRecord::Seen { object, region, interval, .. } => {
                 (uses_object, uses_region, interval_of) = (Some(object), *region, Some(interval));
             }
-            Live::Home { object, interval, .. } => {
+            LiveRecord::Home { object, interval, .. } => {
                 (uses_object, interval_of) = (Some(object), Some(interval))
             }
-            Live::RegionTime { region, interval, .. } => {
+            LiveRecord::RegionTime { region, interval, .. } => {
                 (uses_region, interval_of) = (Some(*region), Some(interval));
             }
-            Live::Interval { index: i, begin: b, end, .. } => {
+            LiveRecord::Interval { index: i, begin: b, end, .. } => {
                 assert_eq!((i.0, *b), (index, begin), "no gap between intervals");
                 assert!(end > b);
                 (index, begin) = (index + 1, *end);
@@ -125,18 +127,18 @@ fn numbers_are_defined_before_they_are_used_and_the_end_comes_last() {
     stream.end(true, at(1210));
     let all = records(stream.bytes());
     check_order(&all);
-    assert_eq!(all.last(), Some(&Live::End { whole: true }));
-    assert_eq!(count(&all, |r| matches!(r, Live::Region { .. })), 3);
-    assert_eq!(count(&all, |r| matches!(r, Live::Object { .. })), 2);
-    assert_eq!(count(&all, |r| matches!(r, Live::Migration { .. })), 40 * 3, "each page by itself");
+    assert_eq!(all.last(), Some(&LiveRecord::End { whole: true }));
+    assert_eq!(count(&all, |r| matches!(r, LiveRecord::Region { .. })), 3);
+    assert_eq!(count(&all, |r| matches!(r, LiveRecord::Object { .. })), 2);
+    assert_eq!(count(&all, |r| matches!(r, LiveRecord::Migration { .. })), 40 * 3, "each page by itself");
     let iterations: Vec<u32> = all
         .iter()
-        .filter_map(|r| if let Live::Iteration { number, .. } = r { Some(number.0) } else { None })
+        .filter_map(|r| if let LiveRecord::Iteration { number, .. } = r { Some(number.0) } else { None })
         .collect();
     assert_eq!(iterations, (1..40).collect::<Vec<_>>(), "the first round's beginning is not known");
     let runs: u32 = all
         .iter()
-        .filter_map(|r| if let Live::RegionTime { runs, .. } = r { Some(*runs) } else { None })
+        .filter_map(|r| if let LiveRecord::RegionTime { runs, .. } = r { Some(*runs) } else { None })
         .sum();
     assert_eq!(runs, 40 * 3);
 }
@@ -150,9 +152,9 @@ fn a_home_is_told_before_the_page_moves_and_a_move_before_its_new_home() {
     stream.moved(object, 2, to_node(1, 0), at(1));
     stream.home(object, 2, NodeId(1));
     stream.end(true, at(2));
-    let what = |r: &Live| match r {
-        Live::Home { pages, node, .. } => Some((pages.first, *node)),
-        Live::Migration { pages, .. } => Some((pages.first, None)),
+    let what = |r: &LiveRecord| match r {
+        LiveRecord::Home { pages, node, .. } => Some((pages.first, *node)),
+        LiveRecord::Migration { pages, .. } => Some((pages.first, None)),
         _ => None,
     };
     let told: Vec<_> = records(stream.bytes()).iter().filter_map(what).collect();
@@ -171,10 +173,10 @@ fn times_count_from_the_start_of_the_recording() {
     stream.moved(older.at(AT).unwrap(), 0, to_node(1, 0), Ns(1));
     stream.flush(at(1));
     let all = records(stream.bytes());
-    assert!(all.iter().any(|r| matches!(r, Live::Object { birth: Ns(7), .. })), "{all:?}");
-    assert!(all.iter().any(|r| matches!(r, Live::Migration { time: Ns(12), .. })), "{all:?}");
-    assert!(all.iter().any(|r| matches!(r, Live::ObjectGone { death: Ns(30), .. })), "{all:?}");
-    assert!(all.iter().any(|r| matches!(r, Live::Migration { time: Ns(0), .. })), "{all:?}");
+    assert!(all.iter().any(|r| matches!(r, LiveRecord::Object { birth: Ns(7), .. })), "{all:?}");
+    assert!(all.iter().any(|r| matches!(r, LiveRecord::Migration { time: Ns(12), .. })), "{all:?}");
+    assert!(all.iter().any(|r| matches!(r, LiveRecord::ObjectGone { death: Ns(30), .. })), "{all:?}");
+    assert!(all.iter().any(|r| matches!(r, LiveRecord::Migration { time: Ns(0), .. })), "{all:?}");
 }
 
 #[test]
@@ -186,11 +188,11 @@ fn an_object_is_written_once_and_only_if_something_is_told_of_it() {
     stream.gone(all.at(address(0)).unwrap(), at(2));
     stream.flush(at(3));
     let found = records(stream.bytes());
-    assert_eq!(count(&found, |r| matches!(r, Live::Object { .. })), 1);
-    assert_eq!(count(&found, |r| matches!(r, Live::ObjectGone { .. })), 0, "nobody knows of it");
+    assert_eq!(count(&found, |r| matches!(r, LiveRecord::Object { .. })), 1);
+    assert_eq!(count(&found, |r| matches!(r, LiveRecord::ObjectGone { .. })), 0, "nobody knows of it");
     let held: Vec<bool> = found
         .iter()
-        .filter_map(|r| if let Live::Sample { held_back, .. } = r { Some(*held_back) } else { None })
+        .filter_map(|r| if let LiveRecord::Sample { held_back, .. } = r { Some(*held_back) } else { None })
         .collect();
     assert_eq!(held, [false, true, false]);
 }
@@ -207,27 +209,28 @@ fn neighbours_with_one_fate_are_one_record() {
     let found = records(stream.bytes());
     let moved: Vec<Pages> = found
         .iter()
-        .filter_map(|r| if let Live::Migration { pages, .. } = r { Some(*pages) } else { None })
+        .filter_map(|r| if let LiveRecord::Migration { pages, .. } = r { Some(*pages) } else { None })
         .collect();
     let pages = |first, count| Pages { first, count };
     assert_eq!(moved, [pages(0, 50), pages(50, 10), pages(70, 1)]);
     let homes: Vec<Pages> = found
         .iter()
-        .filter_map(|r| if let Live::Home { pages, .. } = r { Some(*pages) } else { None })
+        .filter_map(|r| if let LiveRecord::Home { pages, .. } = r { Some(*pages) } else { None })
         .collect();
     assert_eq!(homes, [pages(0, 60), pages(60, 40)]);
 }
 
 #[test]
 fn pages_count_from_the_one_with_the_first_byte() {
-    let mut all = Objects::default();
+    let mut all = WatchedObjects::default();
     all.born(AT + 100, 5 * PAGE, Origin::Static(0));
     let mut stream = Stream::kept(START);
     let object = all.at(AT + 100).unwrap();
     stream.moved(object, 0, to_node(1, 0), at(1));
     stream.flush(at(2));
     let found = records(stream.bytes());
-    let first = |r: &Live| matches!(r, Live::Migration { pages: Pages { first: 1, count: 1 }, .. });
+    let first =
+        |r: &LiveRecord| matches!(r, LiveRecord::Migration { pages: Pages { first: 1, count: 1 }, .. });
     assert!(found.iter().any(first), "whole page 0 is the second that the object lies in: {found:?}");
 }
 
@@ -240,17 +243,17 @@ fn records_wait_for_a_flush_but_never_for_long() {
     assert!(!stream.is_flush_due(at(100)));
     assert!(stream.is_flush_due(START + LONGEST_WAIT));
     stream.flush(START + LONGEST_WAIT);
-    assert_eq!(count(&records(stream.bytes()), |r| matches!(r, Live::Migration { .. })), 1);
+    assert_eq!(count(&records(stream.bytes()), |r| matches!(r, LiveRecord::Migration { .. })), 1);
     assert!(!stream.is_flush_due(START + LONGEST_WAIT + MS), "it was just flushed");
     // Many records wait no longer either, and never more than fit.
     for i in 0..PENDING as u64 * 3 {
-        stream.put(Live::Own { time: Ns(i), own: Ns(1), cpu: Ns(2) });
+        stream.put(LiveRecord::Own { time: Ns(i), own: Ns(1), cpu: Ns(2) });
     }
     assert!(stream.is_flush_due(START + LONGEST_WAIT + MS));
-    let written = count(&records(stream.bytes()), |r| matches!(r, Live::Own { .. }));
+    let written = count(&records(stream.bytes()), |r| matches!(r, LiveRecord::Own { .. }));
     assert!((PENDING..PENDING * 3).contains(&written), "{written} before the flush");
     stream.flush(at(300));
-    assert_eq!(count(&records(stream.bytes()), |r| matches!(r, Live::Own { .. })), PENDING * 3);
+    assert_eq!(count(&records(stream.bytes()), |r| matches!(r, LiveRecord::Own { .. })), PENDING * 3);
 }
 
 #[test]
@@ -267,15 +270,15 @@ fn a_cut_off_stream_gives_the_frames_that_are_whole() {
     }
     assert!(frames.len() > 4, "it was flushed several times: {frames:?}");
     for cut in 0..bytes.len() {
-        let mut reader = Reader::new(&bytes[..cut]);
+        let mut reader = LiveReader::new(&bytes[..cut]);
         let found: Vec<_> = reader.by_ref().collect();
         let whole = found.iter().filter(|r| r.is_ok()).count();
         let is_border = frames.contains(&cut);
         assert_eq!(found.len() - whole, usize::from(!is_border), "an error says it, cut off at {cut}");
         assert_eq!(reader.whole(), *frames.iter().rfind(|f| **f <= cut).unwrap() as u64);
-        let found: Vec<Live> = found.into_iter().flatten().collect();
+        let found: Vec<LiveRecord> = found.into_iter().flatten().collect();
         assert_eq!(found, all[..found.len()], "cut off at {cut}");
-        assert!(!matches!(found.last(), Some(Live::End { .. })), "nothing says that it is whole");
+        assert!(!matches!(found.last(), Some(LiveRecord::End { .. })), "nothing says that it is whole");
         check_order(&found);
     }
 }
@@ -284,7 +287,7 @@ fn a_cut_off_stream_gives_the_frames_that_are_whole() {
 fn a_recording_given_up_is_not_whole() {
     let mut stream = program(3);
     stream.end(false, at(100));
-    assert_eq!(records(stream.bytes()).last(), Some(&Live::End { whole: false }));
+    assert_eq!(records(stream.bytes()).last(), Some(&LiveRecord::End { whole: false }));
 }
 
 /// `moves` page moves over a second, of which no two are joined.
@@ -311,10 +314,10 @@ fn the_file_stays_within_its_room_and_says_what_found_none() {
     assert!(bytes <= most + 4096, "{bytes} bytes of {most}");
     assert!(bytes > most / 2, "{bytes}: it keeps as much as it may");
     let all = records(stream.bytes());
-    let kept = count(&all, |r| matches!(r, Live::Migration { .. })) as u64;
+    let kept = count(&all, |r| matches!(r, LiveRecord::Migration { .. })) as u64;
     assert!(kept > 10_000);
     assert_eq!(kept + dropped(&all, Dropped::Migrations), 400_000, "each is kept or counted");
-    assert_eq!(all.last(), Some(&Live::End { whole: true }), "the end always finds room");
+    assert_eq!(all.last(), Some(&LiveRecord::End { whole: true }), "the end always finds room");
 }
 
 #[test]
@@ -341,7 +344,7 @@ fn pages_that_take_part_give_room_and_so_does_time() {
 }
 
 /// Rounds of 2 ms with a thousand pages seen in each: as much as a page's room and more.
-fn busy(seconds: u64, seen: u64) -> Vec<Live> {
+fn busy(seconds: u64, seen: u64) -> Vec<LiveRecord> {
     let (mut stream, mut all) = (Stream::kept(START), objects(&[4096]));
     let object = all.at(AT).unwrap();
     for round in 0..seconds * 500 {
@@ -363,14 +366,14 @@ fn busy(seconds: u64, seen: u64) -> Vec<Live> {
 #[test]
 fn intervals_become_longer_before_anything_is_lost() {
     let calm = busy(4, 2);
-    let intervals = |all: &[Live]| count(all, |r| matches!(r, Live::Interval { .. }));
+    let intervals = |all: &[LiveRecord]| count(all, |r| matches!(r, LiveRecord::Interval { .. }));
     assert!(intervals(&calm) > 1000, "a round is an interval where there is room: {}", intervals(&calm));
     let all = busy(4, 1000);
     assert!(intervals(&all) < intervals(&calm) / 4, "{}", intervals(&all));
     assert_eq!(dropped(&all, Dropped::Seen), 0, "coarser, and all of it there");
     let told: u64 = all
         .iter()
-        .filter_map(|r| if let Live::Seen { told, .. } = r { Some(u64::from(*told)) } else { None })
+        .filter_map(|r| if let LiveRecord::Seen { told, .. } = r { Some(u64::from(*told)) } else { None })
         .sum();
     assert_eq!(told, 4 * 500 * 1000, "each sighting is in a row");
     check_order(&all);
@@ -398,7 +401,7 @@ fn rounds_shorter_than_an_interval_are_joined_and_counted() {
     }
     stream.end(true, at(20));
     let all = records(stream.bytes());
-    assert_eq!(count(&all, |r| matches!(r, Live::Iteration { .. })), 0);
+    assert_eq!(count(&all, |r| matches!(r, LiveRecord::Iteration { .. })), 0);
     assert_eq!(dropped(&all, Dropped::Intervals), 999);
 }
 
@@ -419,10 +422,10 @@ fn a_file_that_cannot_grow_ends_the_recording_and_nothing_else() {
     let folder = std::env::temp_dir().join(format!("homenode-stream-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     let mut stream = Stream::create(&folder, START).unwrap();
-    stream.put(Live::End { whole: false });
+    stream.put(LiveRecord::End { whole: false });
     stream.flush(at(1));
-    let file = folder.join(Live::file_name(std::process::id()));
-    assert_eq!(records(&std::fs::read(&file).unwrap()), [Live::End { whole: false }]);
+    let file = folder.join(LiveRecord::file_name(std::process::id()));
+    assert_eq!(records(&std::fs::read(&file).unwrap()), [LiveRecord::End { whole: false }]);
     let again = Stream::create(&folder, START).unwrap_err();
     assert!(again.contains("cannot make") && again.contains("exists"), "never over another's: {again}");
     let gone = Stream::create(&folder.join("none"), START).unwrap_err();
@@ -431,10 +434,10 @@ fn a_file_that_cannot_grow_ends_the_recording_and_nothing_else() {
 
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut stream = Stream::to(Frames::to_file(full, START), START);
-    stream.put(Live::End { whole: true });
+    stream.put(LiveRecord::End { whole: true });
     stream.flush(at(1));
     assert!(stream.frames.is_full(), "nothing more is tried");
-    stream.put(Live::End { whole: true });
+    stream.put(LiveRecord::End { whole: true });
     stream.flush(at(2));
 }
 

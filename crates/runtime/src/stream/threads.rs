@@ -8,8 +8,8 @@ use std::fs;
 
 use homenode_model::{CpuId, NodeId, Ns};
 use homenode_sys::call;
-use homenode_wire::facts::Threads as Seen;
-use homenode_wire::live::{Live, ThreadNo};
+use homenode_wire::facts::ThreadNodes as Seen;
+use homenode_wire::live::{LiveRecord, ThreadNo};
 
 /// Looks take at most one part in this many of the time.
 const RARELY: u64 = 1000;
@@ -45,9 +45,9 @@ impl Threads {
         self.node_of = node_of;
     }
 
-    fn record(&self, stay: &Stay) -> Option<Live> {
+    fn record(&self, stay: &Stay) -> Option<LiveRecord> {
         let node = self.node_of.get(stay.cpu as usize).copied().flatten()?;
-        Some(Live::Thread {
+        Some(LiveRecord::Thread {
             thread: stay.number,
             cpu: CpuId(stay.cpu),
             node,
@@ -78,7 +78,7 @@ impl Threads {
     }
 
     /// Looks where the threads are. Returns the stays that have ended.
-    pub fn look(&mut self, time: Ns) -> Vec<Live> {
+    pub fn look(&mut self, time: Ns) -> Vec<LiveRecord> {
         if time < self.due || self.node_of.is_empty() {
             return Vec::new();
         }
@@ -110,7 +110,7 @@ impl Threads {
     }
 
     /// Returns the stays that last until the program's end.
-    pub fn end(&mut self, time: Ns) -> Vec<Live> {
+    pub fn end(&mut self, time: Ns) -> Vec<LiveRecord> {
         let mut all = self.look(time.max(self.due));
         let stays = std::mem::take(&mut self.stays);
         all.extend(stays.values().filter_map(|s| self.record(&Stay { seen: s.seen.max(s.from), ..*s })));
@@ -289,7 +289,7 @@ mod tests {
         assert!(threads.look(Ns(1)).is_empty(), "nobody has left a CPU yet");
         let stays = threads.end(Ns(100_000_000));
         assert!(!stays.is_empty());
-        let is_stay = |r: &Live| matches!(r, Live::Thread { node: NodeId(0), from: Ns(1), .. });
+        let is_stay = |r: &LiveRecord| matches!(r, LiveRecord::Thread { node: NodeId(0), from: Ns(1), .. });
         assert!(stays.iter().any(is_stay), "{stays:?}");
     }
 }

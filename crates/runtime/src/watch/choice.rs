@@ -2,7 +2,7 @@
 //! were refused.
 
 use crate::moving::Mechanism;
-use homenode_sources::{Cpus, Says, Source, hinting::Hinting, pmu::Pmu, writes::Writes};
+use homenode_sources::{AnswerKind, Cpus, Source, hinting::Hinting, pmu::Pmu, writes::WriteFaults};
 pub use homenode_wire::settings::Wanted;
 
 /// Who tells.
@@ -34,10 +34,10 @@ impl Eyes {
     }
 
     /// The kind of the answers; `None` without a source.
-    pub fn says(&self) -> Option<Says> {
+    pub fn says(&self) -> Option<AnswerKind> {
         match self {
             Self::Source(s) => Some(s.says()),
-            Self::Armed => Some(Says::Presence { writers_only: false }),
+            Self::Armed => Some(AnswerKind::Presence { writers_only: false }),
             Self::Nobody => None,
         }
     }
@@ -49,7 +49,7 @@ type Open = fn(Cpus) -> Result<Box<dyn Source>, String>;
 const SOURCES: [(Wanted, Open); 3] = [
     (Wanted::Pmu, |cpus| Pmu::open(cpus).map(|s| Box::new(s) as _)),
     (Wanted::Hinting, |cpus| Hinting::open(cpus).map(|s| Box::new(s) as _).map_err(|e| e.to_string())),
-    (Wanted::Writes, |cpus| Writes::open(cpus).map(|s| Box::new(s) as _).map_err(|e| e.to_string())),
+    (Wanted::Writes, |cpus| WriteFaults::open(cpus).map(|s| Box::new(s) as _).map_err(|e| e.to_string())),
 ];
 
 impl Eyes {

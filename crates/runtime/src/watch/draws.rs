@@ -4,7 +4,7 @@
 //! count: it says that a node came first this time, not how often it touches the page. But draws at
 //! times that are independent of the program's phases are fair: their shares are the nodes' shares
 //! of the time (60 to 40 takes 41 to 133 draws, 90 to 10 takes five). Wherever draws are shown,
-//! they carry the source's [`Says::Presence`](homenode_sources::Says).
+//! they carry the source's [`AnswerKind::Presence`](homenode_sources::AnswerKind).
 //!
 //! The 16 pages of a block share their draws. After a decision, the draws of the block are dropped,
 //! and the block rests for twice as many rounds as the last time, so settled blocks cost nothing. A

@@ -20,5 +20,5 @@ pub mod turns;
 pub use choice::{ChosenSource, Wanted};
 pub use draws::Draws;
 pub use numbers::PageNumbers;
-pub use objects::{Object, Objects, Origin, SMALLEST};
+pub use objects::{Object, Origin, SMALLEST, WatchedObjects};
 pub use sightings::Sightings;

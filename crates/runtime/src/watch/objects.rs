@@ -249,7 +249,7 @@ struct Unseen {
 
 /// The live objects by address. Dead objects remain as origins with counts, joined by origin.
 #[derive(Debug, Default)]
-pub struct Objects {
+pub struct WatchedObjects {
     live: BTreeMap<usize, Object>,
     past: Vec<Object>,
     /// Objects that have not been armed and may be armed later.
@@ -260,7 +260,7 @@ pub struct Objects {
     numbers: PageNumbers,
     next: u32,
     beyond: Beyond,
-    /// The time of the last [`Objects::clock`].
+    /// The time of the last [`WatchedObjects::clock`].
     now: Ns,
     /// How long objects live, by their allocation site. `None`: every object waits for its first
     /// arming from its birth on.
@@ -283,7 +283,7 @@ pub const UNSEEN: usize = 4096;
 /// origin.
 pub const PAST: usize = 1024;
 
-impl Objects {
+impl WatchedObjects {
     /// From now on, objects from a site with short-lived objects wait for their first arming until
     /// they have outlived them. An object that is allocated and freed in every round of a loop
     /// gains nothing from moving.
@@ -393,9 +393,9 @@ impl Objects {
     }
 
     /// The objects to look at, or all that have not been armed: address and pages. Until an object
-    /// is [`Objects::seen`], looks at it become rarer: at the 1st, 2nd, 4th, … start of a region
-    /// after its birth. An initialisation may have many regions of one thread before it touches an
-    /// array.
+    /// is [`WatchedObjects::seen`], looks at it become rarer: at the 1st, 2nd, 4th, … start of a
+    /// region after its birth. An initialisation may have many regions of one thread before it
+    /// touches an array.
     pub fn take_unseen(&mut self, all: bool) -> Vec<(usize, PageRange)> {
         let Self { live, unseen, starts, due, now, .. } = self;
         let mut taken = Vec::with_capacity(unseen.len());
@@ -517,10 +517,10 @@ mod tests {
 
     #[test]
     fn what_is_freed_in_every_round_waits_until_it_has_outlived_its_like() {
-        let mut all = Objects::default();
+        let mut all = WatchedObjects::default();
         all.judge_by_life();
         let mut now = Ns(0);
-        let mut round = |all: &mut Objects, stays: bool| {
+        let mut round = |all: &mut WatchedObjects, stays: bool| {
             all.clock(now);
             all.born(0x10000, 0x20000, site(1));
             all.region_starts();
@@ -547,7 +547,7 @@ mod tests {
 
     #[test]
     fn sites_are_bounded() {
-        let mut all = Objects::default();
+        let mut all = WatchedObjects::default();
         all.judge_by_life();
         for i in 0..2 * SITES + 10 {
             all.born(0x10000, 0x20000, site(i / 2));
@@ -570,7 +570,7 @@ mod tests {
 
     #[test]
     fn an_address_belongs_to_the_object_around_it() {
-        let mut all = Objects::default();
+        let mut all = WatchedObjects::default();
         all.born(0x10000, 0x20000, site(1));
         let second = all.born(0x40000, 0x10000, site(2)).id;
         assert_eq!(all.at(0x4ffff).unwrap().id, second);
@@ -581,7 +581,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_used_again_is_a_new_object() {
-        let mut all = Objects::default();
+        let mut all = WatchedObjects::default();
         all.born(0x10000, 0x20000, site(1));
         all.born(0x40000, 0x20000, site(1));
         let third = all.born(0x20000, 0x30000, site(2)).id;
@@ -591,10 +591,10 @@ mod tests {
 
     #[test]
     fn what_has_no_pages_is_looked_at_ever_more_rarely() {
-        let mut all = Objects::default();
+        let mut all = WatchedObjects::default();
         assert!(!all.region_starts());
         let pages = all.born(0x10000, 0x20000, site(1)).pages;
-        let looked = |all: &mut Objects| {
+        let looked = |all: &mut WatchedObjects| {
             let mut looks = Vec::new();
             for start in 1..=100 {
                 if all.region_starts() {
@@ -612,7 +612,7 @@ mod tests {
 
     #[test]
     fn what_there_is_no_room_for_is_counted() {
-        let mut all = Objects::default();
+        let mut all = WatchedObjects::default();
         let many = UNSEEN + 3;
         for i in 1..=many {
             all.born(i << 20, SMALLEST, site(i));
@@ -627,7 +627,7 @@ mod tests {
 
     #[test]
     fn what_took_part_is_remembered_by_origin() {
-        let mut all = Objects::default();
+        let mut all = WatchedObjects::default();
         for python in [None, None, None, Some("a.py:1 (f)")] {
             all.born(0x10000, 0x20000, site(1));
             let object = all.at(0x10000).unwrap();

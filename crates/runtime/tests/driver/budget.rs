@@ -6,7 +6,11 @@ use super::*;
 
 /// An object of 64 MiB on node 0, and a driver that tells its policy what the second node does, or
 /// places by address.
-fn large_object(policy: &str, says: Option<Says>, budget: (u64, u64)) -> (Driver, Shared, usize, usize) {
+fn large_object(
+    policy: &str,
+    says: Option<AnswerKind>,
+    budget: (u64, u64),
+) -> (Driver, Shared, usize, usize) {
     let (mut d, world) =
         driver(policy, says, &[Set::Budget(budget.0, budget.1), Set::MoveWhile(MoveWhile::Asleep)]);
     let (object, pages) = (BASE + (1 << 24), 1 << 14);

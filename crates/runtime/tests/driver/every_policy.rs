@@ -6,9 +6,9 @@ use homenode_policy::{POLICIES, build};
 use super::*;
 
 /// The source that the policy of this name needs.
-fn source(policy: &str) -> Option<Says> {
-    let machine = wire::Machine::even(2, 2, Bytes::gib(1), 20);
-    let machine = homenode_runtime::driver::Machine::of(&machine).unwrap();
+fn source(policy: &str) -> Option<AnswerKind> {
+    let machine = wire::MachineNodes::even(2, 2, Bytes::gib(1), 20);
+    let machine = homenode_runtime::driver::LiveMachine::of(&machine).unwrap();
     let interest = build(policy, &machine.context(Bytes(PAGE as u64))).unwrap().interest();
     if interest.counts() {
         return Some(SAMPLED);

@@ -2,15 +2,15 @@
 
 use super::*;
 
-use homenode_sources::first_touches::Fault;
-use homenode_wire::live::{Live, Pages, Reader, ThreadNo};
+use homenode_sources::first_touches::PageFault;
+use homenode_wire::live::{LiveReader, LiveRecord, Pages, ThreadNo};
 
 const OBJECT: usize = BASE + (1 << 30);
 const PAGES: usize = 64;
 
-fn fault(page: usize, thread: u32, node: u16, time: u64) -> Fault {
+fn fault(page: usize, thread: u32, node: u16, time: u64) -> PageFault {
     let (address, pc) = (OBJECT + page * PAGE + 8, 0x40_0000 + u64::from(thread));
-    Fault { address, thread, cpu: 0, node: NodeId(node), time: Ns(time), pc }
+    PageFault { address, thread, cpu: 0, node: NodeId(node), time: Ns(time), pc }
 }
 
 /// A recorded driver with an object that is born at millisecond 10.
@@ -26,11 +26,11 @@ fn recorded() -> (Driver, Shared) {
 fn told(d: &mut Driver) -> Vec<(Pages, Option<ThreadNo>, u16, u64)> {
     d.end();
     d.end_recording();
-    let one = |r: Live| match r {
-        Live::FirstTouch { pages, thread, node, time, .. } => Some((pages, thread, node.0, time.0)),
+    let one = |r: LiveRecord| match r {
+        LiveRecord::FirstTouch { pages, thread, node, time, .. } => Some((pages, thread, node.0, time.0)),
         _ => None,
     };
-    Reader::new(d.recorded_bytes()).filter_map(|r| one(r.unwrap())).collect()
+    LiveReader::new(d.recorded_bytes()).filter_map(|r| one(r.unwrap())).collect()
 }
 
 const fn pages(first: u32, count: u32) -> Pages {
@@ -42,7 +42,7 @@ fn neighbouring_pages_of_one_thread_are_one_record() {
     let (mut d, _) = recorded();
     let now = WALL.get();
     // Two threads in turns, as a schedule deals them.
-    let faults: Vec<Fault> = (0..8)
+    let faults: Vec<PageFault> = (0..8)
         .flat_map(|i| [fault(i, 100, 0, now + i as u64), fault(32 + i, 200, 1, now + i as u64)])
         .collect();
     d.first_faults(&faults);

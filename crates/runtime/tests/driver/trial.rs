@@ -1,7 +1,7 @@
 //! What homenode spends before moving has shown a gain: a few pages of each object tell, and the
 //! rest follows only if that lasts.
 
-use homenode_wire::live::{Live, Reader};
+use homenode_wire::live::{LiveReader, LiveRecord};
 
 use super::*;
 
@@ -85,8 +85,8 @@ fn a_recording_changes_no_verdict_and_has_the_homes_of_all_pages() {
     assert!((30..300).contains(&armed), "{armed} of {ALL}");
     d.end();
     d.end_recording();
-    let told = Reader::new(d.recorded_bytes()).flat_map(|r| match r.unwrap() {
-        Live::Home { pages, node: Some(_), .. } => pages.first..pages.first + pages.count,
+    let told = LiveReader::new(d.recorded_bytes()).flat_map(|r| match r.unwrap() {
+        LiveRecord::Home { pages, node: Some(_), .. } => pages.first..pages.first + pages.count,
         _ => 0..0,
     });
     assert_eq!(told.collect::<std::collections::BTreeSet<u32>>().len(), ALL);

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use homenode_model::{Bytes, NodeId, Ns};
-use homenode_runtime::moving::{self, Manner, Mechanism, Move, Options, Span, Why};
-use homenode_sys::memory::{Access, map, map_aligned, unmap};
+use homenode_runtime::moving::{self, Manner, Mechanism, MovingOptions, PageTarget, Span, Why};
+use homenode_sys::memory::{Protection, map, map_aligned, unmap};
 use homenode_sys::{HUGE, PAGE};
 
 use super::MECHANISM;
@@ -18,7 +18,8 @@ static ONE: Mutex<()> = Mutex::new(());
 pub fn ready() -> Option<MutexGuard<'static, ()>> {
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mechanism = Some(MECHANISM);
-    let options = Options { pretend_nodes: Some(2), mechanism, copy_unseen: true, ..Options::default() };
+    let options =
+        MovingOptions { pretend_nodes: Some(2), mechanism, copy_unseen: true, ..MovingOptions::default() };
     let started = moving::start(&options);
     if started.mechanism != MECHANISM {
         println!("skipped: {:?}", started.reasons);
@@ -34,14 +35,14 @@ pub struct Memory(pub Span);
 
 impl Memory {
     pub fn new(bytes: usize) -> Self {
-        let m = Self(map_aligned(bytes, HUGE, Access::ReadWrite).unwrap());
+        let m = Self(map_aligned(bytes, HUGE, Protection::ReadWrite).unwrap());
         m.fill();
         m
     }
     /// In huge pages, if there are any.
     #[allow(dead_code)]
     pub fn huge(bytes: usize) -> Self {
-        let m = Self(map_aligned(bytes, HUGE, Access::ReadWrite).unwrap());
+        let m = Self(map_aligned(bytes, HUGE, Protection::ReadWrite).unwrap());
         let _ = homenode_sys::memory::prefer_huge(m.0, true);
         m.fill();
         m
@@ -177,7 +178,7 @@ fn arming_again_arms_what_was_touched() {
 #[test]
 fn pages_never_touched_before_are_zero() {
     let Some(_one) = ready() else { return };
-    let m = map(HUGE, Access::ReadWrite).unwrap();
+    let m = map(HUGE, Protection::ReadWrite).unwrap();
     assert_eq!(moving::arm(&[m]).armed, m.bytes());
     // SAFETY: this test's memory.
     unsafe {
@@ -192,7 +193,7 @@ fn pages_never_touched_before_are_zero() {
 #[test]
 fn a_touch_brings_no_page_of_a_neighbour_into_being_that_waits_for_its_first_touch() {
     let Some(_one) = ready().filter(|_| MECHANISM == Mechanism::UserFault) else { return };
-    let m = map_aligned(HUGE, HUGE, Access::ReadWrite).unwrap();
+    let m = map_aligned(HUGE, HUGE, Protection::ReadWrite).unwrap();
     let page = |i: usize| Span::new(m.start + i * PAGE, PAGE);
     let [untouched, used] = [Span::new(m.start, 8 * PAGE), Span::new(m.start + 8 * PAGE, 8 * PAGE)];
     for order in [
@@ -251,7 +252,7 @@ fn only_private_anonymous_memory_is_armed() {
     };
     let here = [0_u8; 3 * PAGE];
     let stack = Span::new((&raw const here) as usize, here.len());
-    let guard = map(HUGE, Access::None).unwrap();
+    let guard = map(HUGE, Protection::None).unwrap();
     for (span, why) in [(shared, Why::NotAnonymous), (stack, Why::Stack), (guard, Why::Inaccessible)] {
         let report = moving::arm(&[span]);
         assert_eq!(report.armed, Bytes::ZERO);
@@ -273,8 +274,9 @@ fn known_homes_are_reached_and_contents_kept() {
     let Some(_one) = ready() else { return };
     let m = Memory::new(2 * HUGE);
     let page = |i: usize| m.0.start + i * PAGE;
-    let mut moves: Vec<Move> = (0..64).map(|i| Move::new(page(i), NodeId(i as u16 / 32 % 2))).collect();
-    moves.push(Move::new(map(PAGE, Access::ReadWrite).unwrap().start, NodeId(1)));
+    let mut moves: Vec<PageTarget> =
+        (0..64).map(|i| PageTarget::new(page(i), NodeId(i as u16 / 32 % 2))).collect();
+    moves.push(PageTarget::new(map(PAGE, Protection::ReadWrite).unwrap().start, NodeId(1)));
     let report = moving::move_pages(&mut moves, Ns(1_000_000));
     assert_eq!(
         (report.moved, report.already),
@@ -293,7 +295,7 @@ fn known_homes_are_reached_and_contents_kept() {
 fn increments_survive(adds: u64) {
     let Some(_one) = ready() else { return };
     const THREADS: usize = 2;
-    let m = map_aligned(4 * HUGE, HUGE, Access::ReadWrite).unwrap();
+    let m = map_aligned(4 * HUGE, HUGE, Protection::ReadWrite).unwrap();
     let (done, arms) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|s| {
         let writers: Vec<_> = (0..THREADS)
@@ -373,7 +375,7 @@ fn many_spans_are_armed_by_one_call() {
     let closed = Span::new(m.0.start + 5 * PAGE, PAGE);
     homenode_sys::memory::prefer_huge(m.0, false).unwrap();
     // SAFETY: this test's memory, of which nobody reads that page now.
-    unsafe { homenode_sys::memory::protect(closed, Access::None).unwrap() };
+    unsafe { homenode_sys::memory::protect(closed, Protection::None).unwrap() };
     let chosen = [700, 3, 5, 9, 8, 9, 18, 2 * 512 + 1, 2 * 512 + 17, 700];
     let spans: Vec<Span> = chosen.iter().map(|p| Span::new(m.0.start + p * PAGE, PAGE)).collect();
     let before = moving::counters();
@@ -382,7 +384,7 @@ fn many_spans_are_armed_by_one_call() {
     assert_eq!(report.skipped[Why::Inaccessible as usize], Bytes(PAGE as u64));
     assert_eq!(moving::counters().arms, before.arms + 1);
     // SAFETY: as above.
-    unsafe { homenode_sys::memory::protect(closed, Access::ReadWrite).unwrap() };
+    unsafe { homenode_sys::memory::protect(closed, Protection::ReadWrite).unwrap() };
     assert_eq!(m.wrong(), 0);
     let mut told = std::collections::BTreeSet::new();
     moving::drain(|t| told.extend(t.span.pieces(PAGE).map(|p| (p.start - m.0.start) / PAGE)));

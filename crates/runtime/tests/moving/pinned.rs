@@ -7,8 +7,8 @@ use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
-use homenode_runtime::moving::{self, Manner, Mechanism, Move, Options, Why};
-use homenode_sys::memory::{Access, map_aligned};
+use homenode_runtime::moving::{self, Manner, Mechanism, MovingOptions, PageTarget, Why};
+use homenode_sys::memory::{Protection, map_aligned};
 use homenode_sys::{HUGE, PAGE, Span, maps};
 
 use super::MECHANISM;
@@ -41,11 +41,11 @@ fn accessible(m: Span) -> bool {
 
 #[test]
 fn nothing_is_taken_away_once_something_can_pin_memory() {
-    let started = moving::start(&Options { mechanism: Some(MECHANISM), ..Options::default() });
+    let started = moving::start(&MovingOptions { mechanism: Some(MECHANISM), ..MovingOptions::default() });
     if started.mechanism != MECHANISM {
         return println!("skipped: {:?}", started.reasons);
     }
-    let m = map_aligned(4 * HUGE, HUGE, Access::ReadWrite).unwrap();
+    let m = map_aligned(4 * HUGE, HUGE, Protection::ReadWrite).unwrap();
     let words = || (m.start..m.end).step_by(8).map(|at| at as *mut usize);
     // SAFETY: this test's memory.
     words().for_each(|p| unsafe { p.write(p as usize) });
@@ -78,7 +78,7 @@ fn nothing_is_taken_away_once_something_can_pin_memory() {
     // What is known still goes by the kernel.
     let mut home = [None];
     moving::homes(&[m.start], &mut home);
-    let mut moves = [Move::new(m.start, home[0].unwrap_or(NodeId(0)))];
+    let mut moves = [PageTarget::new(m.start, home[0].unwrap_or(NodeId(0)))];
     let report = moving::move_pages(&mut moves, Ns(1_000_000));
     if started.kernel_moves {
         assert_eq!((moves[0].result, report.error), (MoveResult::AlreadyThere, None));

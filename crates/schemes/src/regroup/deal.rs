@@ -68,7 +68,7 @@ impl std::str::FromStr for Schedule {
 
 /// A chunk of a loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct DealtChunk {
     /// Accesses that it executes.
     pub ticks: u64,
     /// Pages that it touches, each once, in order, with the recorded accesses.
@@ -76,7 +76,7 @@ pub struct Work {
 }
 
 /// Chunks of each thread, in the order in which the thread executes them.
-pub type Lists = Vec<Vec<usize>>;
+pub type ThreadChunks = Vec<Vec<usize>>;
 
 /// Percent of the mean time that a thread may have more under `affinity`.
 const SLACK: u64 = 2;
@@ -87,7 +87,13 @@ const PIECES: u64 = 16;
 const WHOLE: u64 = 1 << 16;
 
 /// Deals the chunks of a loop's execution, which are in the order of its iterations.
-pub fn deal(schedule: Schedule, chunks: &[Work], threads: usize, execution: u64, owners: &Owners) -> Lists {
+pub fn deal(
+    schedule: Schedule,
+    chunks: &[DealtChunk],
+    threads: usize,
+    execution: u64,
+    owners: &Owners,
+) -> ThreadChunks {
     let threads = threads.max(1);
     match schedule {
         Schedule::Dynamic => dynamic(chunks, threads, execution),
@@ -99,12 +105,12 @@ pub fn deal(schedule: Schedule, chunks: &[Work], threads: usize, execution: u64,
 }
 
 /// The chunks of a thread's block.
-fn border(chunks: &[Work], threads: usize, thread: usize) -> Vec<usize> {
+fn border(chunks: &[DealtChunk], threads: usize, thread: usize) -> Vec<usize> {
     (chunks.len() * thread / threads..chunks.len() * (thread + 1) / threads).collect()
 }
 
 /// The time of each thread.
-pub fn loads(chunks: &[Work], lists: &Lists) -> Vec<u64> {
+pub fn loads(chunks: &[DealtChunk], lists: &ThreadChunks) -> Vec<u64> {
     let time = |list: &Vec<usize>| list.iter().fold(0u64, |sum, k| sum.saturating_add(chunks[*k].ticks));
     lists.iter().map(time).collect()
 }
@@ -124,13 +130,13 @@ fn varied(ticks: u64, execution: u64, chunk: usize) -> u64 {
 }
 
 /// When each thread comes for its first chunk: within the time of a chunk.
-fn arrivals(chunks: &[Work], threads: usize, execution: u64) -> BinaryHeap<Reverse<(u64, usize)>> {
+fn arrivals(chunks: &[DealtChunk], threads: usize, execution: u64) -> BinaryHeap<Reverse<(u64, usize)>> {
     let all = chunks.iter().fold(0u64, |sum, c| sum.saturating_add(c.ticks));
     let mean = (all / (chunks.len() as u64).max(1)).max(1);
     (0..threads).map(|t| Reverse((hash(!execution, t as u64) % mean, t))).collect()
 }
 
-fn dynamic(chunks: &[Work], threads: usize, execution: u64) -> Lists {
+fn dynamic(chunks: &[DealtChunk], threads: usize, execution: u64) -> ThreadChunks {
     let mut idle = arrivals(chunks, threads, execution);
     let mut lists = vec![Vec::new(); threads];
     for (k, chunk) in chunks.iter().enumerate() {
@@ -141,7 +147,7 @@ fn dynamic(chunks: &[Work], threads: usize, execution: u64) -> Lists {
     lists
 }
 
-fn stealing(chunks: &[Work], threads: usize, execution: u64) -> Lists {
+fn stealing(chunks: &[DealtChunk], threads: usize, execution: u64) -> ThreadChunks {
     let mut left: Vec<(usize, usize)> =
         (0..threads).map(|t| (chunks.len() * t / threads, chunks.len() * (t + 1) / threads)).collect();
     let mut idle = arrivals(chunks, threads, execution);
@@ -168,7 +174,7 @@ fn stealing(chunks: &[Work], threads: usize, execution: u64) -> Lists {
 struct Weights(HashMap<u64, u64>);
 
 impl Weights {
-    fn of(chunks: &[Work]) -> Self {
+    fn of(chunks: &[DealtChunk]) -> Self {
         let mut users: HashMap<u64, u64> = HashMap::new();
         for (page, _) in chunks.iter().flat_map(|c| &c.pages) {
             *users.entry(*page).or_default() += 1;
@@ -181,7 +187,7 @@ impl Weights {
     }
 
     /// The thread whose pages weigh most, where at least half of the weight has an owner.
-    fn home(&self, chunk: &Work, threads: usize, owners: &Owners) -> Option<usize> {
+    fn home(&self, chunk: &DealtChunk, threads: usize, owners: &Owners) -> Option<usize> {
         let (mut by_thread, mut all) = (vec![0u64; threads], 0u64);
         for use_ in &chunk.pages {
             let weight = self.weight(*use_);
@@ -196,7 +202,7 @@ impl Weights {
     }
 
     /// Whether at least half of a chunk's weight lies on pages of the one before it.
-    fn continues(&self, before: &Work, chunk: &Work) -> bool {
+    fn continues(&self, before: &DealtChunk, chunk: &DealtChunk) -> bool {
         let (mut same, mut all) = (0u64, 0u64);
         for use_ in &chunk.pages {
             let weight = self.weight(*use_);
@@ -209,7 +215,7 @@ impl Weights {
     }
 }
 
-fn affinity(chunks: &[Work], threads: usize, execution: u64, owners: &Owners) -> Lists {
+fn affinity(chunks: &[DealtChunk], threads: usize, execution: u64, owners: &Owners) -> ThreadChunks {
     let all = chunks.iter().fold(0u64, |sum, c| sum.saturating_add(c.ticks));
     let mean = all / threads as u64;
     let busiest = loads(chunks, &dynamic(chunks, threads, execution)).into_iter().max().unwrap_or(0);
@@ -256,11 +262,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn work(ticks: u64, pages: &[u64]) -> Work {
-        Work { ticks, pages: pages.iter().map(|p| (*p, 10)).collect() }
+    fn work(ticks: u64, pages: &[u64]) -> DealtChunk {
+        DealtChunk { ticks, pages: pages.iter().map(|p| (*p, 10)).collect() }
     }
 
-    fn even(n: usize) -> Vec<Work> {
+    fn even(n: usize) -> Vec<DealtChunk> {
         (0..n).map(|k| work(100, &[k as u64])).collect()
     }
 
@@ -282,7 +288,7 @@ mod tests {
     #[test]
     fn a_dynamic_loop_does_not_repeat_itself_and_is_balanced() {
         let chunks = even(200);
-        let maps: Vec<Lists> = (0..2).map(|e| dynamic(&chunks, 4, e)).collect();
+        let maps: Vec<ThreadChunks> = (0..2).map(|e| dynamic(&chunks, 4, e)).collect();
         assert_ne!(maps[0], maps[1]);
         for lists in &maps {
             let loads = loads(&chunks, lists);
@@ -304,7 +310,7 @@ mod tests {
     #[test]
     fn a_chunk_returns_to_the_thread_that_has_its_pages() {
         // Each chunk has a page of its own, and all read page 99.
-        let chunks: Vec<Work> = (0..12).map(|k| work(100, &[k, 99])).collect();
+        let chunks: Vec<DealtChunk> = (0..12).map(|k| work(100, &[k, 99])).collect();
         let mut owners = Owners::default();
         owners.take(99, 0);
         (0..12).for_each(|k| owners.take(k, (11 - k as usize) / 3));
@@ -324,7 +330,7 @@ mod tests {
 
     #[test]
     fn neighbours_on_one_page_stay_together_where_nothing_is_known() {
-        let chunks: Vec<Work> = (0..256).map(|k| work(100, &[k / 4])).collect();
+        let chunks: Vec<DealtChunk> = (0..256).map(|k| work(100, &[k / 4])).collect();
         let lists = affinity(&chunks, 2, 0, &Owners::default());
         for page in 0..64 {
             let has = |list: &Vec<usize>| list.iter().any(|k| k / 4 == page);
@@ -340,7 +346,7 @@ mod tests {
             ticks in prop::collection::vec(0u64..5000, 0..120), threads in 1usize..9, execution: u64,
             owned in prop::collection::vec(0usize..9, 0..40),
         ) {
-            let chunks: Vec<Work> =
+            let chunks: Vec<DealtChunk> =
                 ticks.iter().enumerate().map(|(k, t)| work(*t, &[k as u64 / 2, 1000])).collect();
             let mut owners = Owners::default();
             owned.iter().enumerate().for_each(|(page, t)| owners.take(page as u64, *t));

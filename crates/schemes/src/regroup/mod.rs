@@ -22,7 +22,7 @@
 //! # What it does not model
 //!
 //! Chunks have the size that was recorded. A loop whose iterations allocate memory or start teams
-//! stays as it was recorded, and [`Summary`] counts it.
+//! stays as it was recorded, and [`RegroupSummary`] counts it.
 
 pub mod deal;
 mod owners;
@@ -39,17 +39,17 @@ use homenode_model::LineNo;
 use homenode_task::Task;
 
 pub use deal::Schedule;
-use deal::{Lists, Work, loads};
+use deal::{DealtChunk, ThreadChunks, loads};
 use owners::{Owners, PAGE_SHIFT};
-use reader::{At, Chunk, Key, Left, Passed, Share, Thread};
-use writer::{Records, Writer};
+use reader::{LoopKey, LoopPosition, LoopShare, Passed, RecordedChunk, ThreadLog, UnchangedReason};
+use writer::{Records, RegroupedLog};
 
 /// Words that the chunks of one execution may take: 1 GiB.
 const ROOM: usize = 1 << 27;
 
 /// What became of the loops.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct RegroupSummary {
     /// Executions of dynamic loops that were dealt anew.
     pub executions: u64,
     /// Their chunks.
@@ -57,13 +57,13 @@ pub struct Summary {
     /// Chunks that another thread executed when the program was recorded.
     pub moved: u64,
     /// Executions that stay as they were recorded, by reason.
-    left: BTreeMap<Left, u64>,
+    left: BTreeMap<UnchangedReason, u64>,
     /// Time of the busiest thread, and the mean, summed over executions.
     busiest: u64,
     mean: u64,
 }
 
-impl Summary {
+impl RegroupSummary {
     /// Percent that the busiest thread has more to do than the mean, over all executions.
     pub fn imbalance(&self) -> f64 {
         (self.busiest as f64 / (self.mean as f64).max(1.0) - 1.0) * 100.0
@@ -102,7 +102,7 @@ pub fn regroup(
     schedule: Schedule,
     to: &Path,
     task: &dyn Task,
-) -> Result<(Recording, Summary)> {
+) -> Result<(Recording, RegroupSummary)> {
     let recording =
         Recording::create(to, from.meta.clone()).context(|| "cannot copy the recording".into())?;
     for name in ["modules.txt", "python.txt", "symbols.json", "status"] {
@@ -138,12 +138,12 @@ pub fn regroup(
 
 /// A copy under way.
 struct Copy {
-    threads: Vec<Thread>,
-    writers: Vec<Writer>,
+    threads: Vec<ThreadLog>,
+    writers: Vec<RegroupedLog>,
     paths: Vec<PathBuf>,
     schedule: Schedule,
     owners: Owners,
-    summary: Summary,
+    summary: RegroupSummary,
 }
 
 impl Copy {
@@ -154,23 +154,24 @@ impl Copy {
             let name = path.file_name().unwrap_or(path.as_os_str());
             let new = folder.join(name);
             writers.push(
-                Writer::create(&new, log.header()).context(|| format!("cannot write {}", new.display()))?,
+                RegroupedLog::create(&new, log.header())
+                    .context(|| format!("cannot write {}", new.display()))?,
             );
-            threads.push(Thread::new(log));
+            threads.push(ThreadLog::new(log));
         }
-        let (owners, summary) = (Owners::default(), Summary::default());
+        let (owners, summary) = (Owners::default(), RegroupSummary::default());
         Ok(Self { threads, writers, paths: logs.to_vec(), schedule, owners, summary })
     }
 
     /// Passes on what threads did up to their next loops, or deals one loop; false: all is read.
     fn step(&mut self) -> Result<bool> {
-        if let Some(t) = self.threads.iter().position(|t| t.at == At::Outside) {
+        if let Some(t) = self.threads.iter().position(|t| t.at == LoopPosition::Outside) {
             self.pass(t)?;
             return Ok(true);
         }
-        let mut waiting: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
+        let mut waiting: BTreeMap<LoopKey, Vec<usize>> = BTreeMap::new();
         for (t, thread) in self.threads.iter().enumerate() {
-            if let At::Loop(key) = thread.at {
+            if let LoopPosition::Loop(key) = thread.at {
                 waiting.entry(key).or_default().push(t);
             }
         }
@@ -183,7 +184,7 @@ impl Copy {
         }
         // The others of the team ended early.
         let Some(first) = waiting.values().next() else { return Ok(false) };
-        *self.summary.left.entry(Left::Team).or_default() += 1;
+        *self.summary.left.entry(UnchangedReason::Team).or_default() += 1;
         first.iter().for_each(|t| self.threads[*t].let_pass());
         Ok(true)
     }
@@ -236,7 +237,7 @@ impl Copy {
         written.context(|| "cannot write the copy of a recording".into())
     }
 
-    fn write_as_recorded(&mut self, team: &[usize], shares: &[Share]) -> std::io::Result<()> {
+    fn write_as_recorded(&mut self, team: &[usize], shares: &[LoopShare]) -> std::io::Result<()> {
         for (t, share) in team.iter().zip(shares) {
             let mut before = Records::default();
             before.skip(share.before);
@@ -250,16 +251,20 @@ impl Copy {
 
     /// The chunks in the order of iterations, each with the thread that executed it, and the new
     /// lists.
-    fn dealt(&mut self, shares: Vec<Share>, stacks: &[(u64, u64)]) -> (Vec<(usize, Chunk)>, Lists, Stacks) {
+    fn dealt(
+        &mut self,
+        shares: Vec<LoopShare>,
+        stacks: &[(u64, u64)],
+    ) -> (Vec<(usize, RecordedChunk)>, ThreadChunks, Stacks) {
         let threads = shares.len();
         let stacks = Stacks::of(&shares, stacks);
-        let mut chunks: Vec<(usize, Chunk)> = Vec::new();
+        let mut chunks: Vec<(usize, RecordedChunk)> = Vec::new();
         for (member, share) in shares.into_iter().enumerate() {
             chunks.extend(share.chunks.into_iter().map(|c| (member, c)));
         }
         let down = chunks.iter().any(|(_, c)| c.end < c.first);
         chunks.sort_by_key(|(_, c)| if down { -i128::from(c.first) } else { i128::from(c.first) });
-        let works: Vec<Work> = chunks
+        let works: Vec<DealtChunk> = chunks
             .iter_mut()
             .map(|(_, c)| {
                 c.complete();
@@ -288,8 +293,8 @@ impl Copy {
         &mut self,
         team: &[usize],
         before: &[u64],
-        mut chunks: Vec<(usize, Chunk)>,
-        lists: &Lists,
+        mut chunks: Vec<(usize, RecordedChunk)>,
+        lists: &ThreadChunks,
         stacks: &Stacks,
     ) -> std::io::Result<()> {
         for (member, (t, list)) in team.iter().zip(lists).enumerate() {
@@ -309,7 +314,7 @@ impl Copy {
         Ok(())
     }
 
-    fn finish(self) -> Result<Summary> {
+    fn finish(self) -> Result<RegroupSummary> {
         for writer in self.writers {
             writer.finish().context(|| "cannot write the copy of a recording".into())?;
         }
@@ -319,7 +324,7 @@ impl Copy {
 
 /// Gives the locks and atomic accesses of a loop the numbers that they have together, in the order
 /// in which the new schedule comes to them.
-fn number_orders(chunks: &mut [(usize, Chunk)], lists: &Lists) {
+fn number_orders(chunks: &mut [(usize, RecordedChunk)], lists: &ThreadChunks) {
     // (time, thread, chunk, index within the chunk), and all numbers.
     let (mut events, mut numbers) = (Vec::new(), Vec::new());
     for (thread, list) in lists.iter().enumerate() {
@@ -366,7 +371,7 @@ struct Stacks {
 }
 
 impl Stacks {
-    fn of(shares: &[Share], stacks: &[(u64, u64)]) -> Self {
+    fn of(shares: &[LoopShare], stacks: &[(u64, u64)]) -> Self {
         let bounds: Vec<(u64, u64)> = stacks
             .iter()
             .map(|(low, high)| (low >> LineNo::SHIFT, high.div_ceil(1 << LineNo::SHIFT)))

@@ -1,19 +1,19 @@
 //! Reads a thread's log loop by loop.
 
 use homenode_log::file::LogReader;
-use homenode_log::{LogError, Mark, Record, What};
+use homenode_log::{LogError, Mark, Record, RecordKind};
 use homenode_model::LineNo;
 
-use super::deal::Work;
+use super::deal::DealtChunk;
 use super::owners::PAGE_SHIFT;
 use super::writer::Records;
 
 /// A loop's execution: the team, and which of the team's dynamic loops it is.
-pub type Key = (u64, u64);
+pub type LoopKey = (u64, u64);
 
 /// Why a loop stays as it was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Left {
+pub enum UnchangedReason {
     /// The recording does not say where the loop ends: it is older, or the loop was cancelled.
     NoEnd,
     /// Its iterations allocate memory, or start teams or threads.
@@ -24,7 +24,7 @@ pub enum Left {
     Team,
 }
 
-impl Left {
+impl UnchangedReason {
     /// A reason for a person.
     pub const fn why(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Left {
 
 /// A chunk as it was recorded.
 #[derive(Debug, Default)]
-pub struct Chunk {
+pub struct RecordedChunk {
     /// First iteration.
     pub first: i64,
     /// One past the last, in the loop's direction.
@@ -48,7 +48,7 @@ pub struct Chunk {
     /// Its mark, its accesses and what else happened in it.
     pub records: Records,
     /// Accesses that it executed, and its pages.
-    pub work: Work,
+    pub work: DealtChunk,
 }
 
 /// A team that the thread is in.
@@ -65,11 +65,11 @@ struct Team {
 
 /// Where a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum LoopPosition {
     /// Not in a loop that anybody waits for.
     Outside,
     /// At the first piece of a loop.
-    Loop(Key),
+    Loop(LoopKey),
     /// Its log is read.
     End,
 }
@@ -84,32 +84,32 @@ pub enum Passed {
 }
 
 /// A thread's log.
-pub struct Thread {
+pub struct ThreadLog {
     log: LogReader,
     held: Option<Record>,
     tick: u64,
     teams: Vec<Team>,
     /// Where it is.
-    pub at: At,
+    pub at: LoopPosition,
     /// Its stack: lowest address, one past the highest.
     pub stack: (u64, u64),
 }
 
 /// A thread's share of a loop.
 #[derive(Default)]
-pub struct Share {
+pub struct LoopShare {
     /// The chunks that it got.
-    pub chunks: Vec<Chunk>,
+    pub chunks: Vec<RecordedChunk>,
     /// The clock between the record before the loop and the first piece.
     pub before: u64,
     /// Why the loop must stay as it is.
-    pub left: Option<Left>,
+    pub left: Option<UnchangedReason>,
 }
 
-impl Thread {
+impl ThreadLog {
     /// At the beginning of a log.
     pub fn new(log: LogReader) -> Self {
-        Self { log, held: None, tick: 0, teams: Vec::new(), at: At::Outside, stack: (0, 0) }
+        Self { log, held: None, tick: 0, teams: Vec::new(), at: LoopPosition::Outside, stack: (0, 0) }
     }
 
     /// The thread's number in its innermost team, and the team's size.
@@ -138,24 +138,24 @@ impl Thread {
     ) -> Result<std::io::Result<()>, LogError> {
         loop {
             let Some(record) = self.next()? else {
-                self.at = At::End;
+                self.at = LoopPosition::End;
                 return Ok(Ok(()));
             };
-            if let What::Mark(Mark::LoopPiece { .. }) = record.what
+            if let RecordKind::Mark(Mark::LoopPiece { .. }) = record.what
                 && let Some(team) = self.teams.last_mut().filter(|team| !team.passing && team.size > 1)
             {
-                self.at = At::Loop((team.instance, team.loops));
+                self.at = LoopPosition::Loop((team.instance, team.loops));
                 team.loops += 1;
                 self.held = Some(record);
                 return Ok(Ok(()));
             }
             let delta = self.delta(&record);
             let passed = match record.what {
-                What::Access { line, write, pc } => {
+                RecordKind::Access { line, write, pc } => {
                     let team = self.teams.last().map(|team| team.number);
                     Passed::Access { line, write, pc, delta, team }
                 }
-                What::Mark(mark) => {
+                RecordKind::Mark(mark) => {
                     self.follow(&mark);
                     Passed::Mark { mark, delta }
                 }
@@ -196,22 +196,22 @@ impl Thread {
         if let Some(team) = self.teams.last_mut() {
             team.passing = true;
         }
-        self.at = At::Outside;
+        self.at = LoopPosition::Outside;
     }
 
     /// Reads the thread's share of the loop that it stands at, at most `room` words. The empty
     /// piece at its end comes next.
-    pub fn share(&mut self, room: usize) -> Result<Share, LogError> {
-        let mut share = Share::default();
+    pub fn share(&mut self, room: usize) -> Result<LoopShare, LogError> {
+        let mut share = LoopShare::default();
         let mut words = 0;
-        self.at = At::Outside;
+        self.at = LoopPosition::Outside;
         loop {
             let Some(record) = self.next()? else {
-                share.left = Some(Left::NoEnd);
+                share.left = Some(UnchangedReason::NoEnd);
                 return Ok(share);
             };
             match record.what {
-                What::Mark(Mark::LoopPiece { first, end }) => {
+                RecordKind::Mark(Mark::LoopPiece { first, end }) => {
                     let gap = self.delta(&record);
                     match share.chunks.last_mut() {
                         // What was executed since the last record belongs to the chunk before.
@@ -226,11 +226,12 @@ impl Thread {
                         }
                         return Ok(share);
                     }
-                    let mut chunk = Chunk { first: first as i64, end: end as i64, ..Chunk::default() };
+                    let mut chunk =
+                        RecordedChunk { first: first as i64, end: end as i64, ..RecordedChunk::default() };
                     chunk.records.mark(&Mark::LoopPiece { first, end }, 0);
                     share.chunks.push(chunk);
                 }
-                What::Access { line, write, pc } => {
+                RecordKind::Access { line, write, pc } => {
                     let delta = self.delta(&record);
                     let Some(chunk) = share.chunks.last_mut() else { continue };
                     chunk.records.access(line, write, pc, delta);
@@ -240,32 +241,32 @@ impl Thread {
                         _ => chunk.work.pages.push((page, 1)),
                     }
                 }
-                What::Mark(mark) if may_move(&mark) => {
+                RecordKind::Mark(mark) if may_move(&mark) => {
                     let delta = self.delta(&record);
                     if let Some(chunk) = share.chunks.last_mut() {
                         chunk.records.mark(&mark, delta);
                     }
                 }
-                What::Mark(mark) => {
+                RecordKind::Mark(mark) => {
                     self.held = Some(record);
                     self.let_pass();
                     let is_end =
                         matches!(mark, Mark::Barrier { .. } | Mark::TaskEnd { .. } | Mark::ThreadEnd { .. });
-                    share.left = Some(if is_end { Left::NoEnd } else { Left::Works });
+                    share.left = Some(if is_end { UnchangedReason::NoEnd } else { UnchangedReason::Works });
                     return Ok(share);
                 }
             }
             words += 2;
             if words > room {
                 self.let_pass();
-                share.left = Some(Left::TooLong);
+                share.left = Some(UnchangedReason::TooLong);
                 return Ok(share);
             }
         }
     }
 }
 
-impl Chunk {
+impl RecordedChunk {
     /// To be called when the chunk is complete.
     pub fn complete(&mut self) {
         self.work.ticks = self.records.ticks();

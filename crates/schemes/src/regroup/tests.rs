@@ -1,9 +1,9 @@
 //! Recordings made by hand, dealt anew, and read back.
 
 use super::*;
-use homenode_log::file::Header;
+use homenode_log::file::LogHeader;
 use homenode_log::recording::Meta;
-use homenode_log::{Mark, Record, What};
+use homenode_log::{Mark, Record, RecordKind};
 use homenode_task::Unattended;
 
 const LINES_A_PAGE: u64 = 64;
@@ -30,8 +30,8 @@ fn meta() -> Meta {
 fn write(path: &Path, threads: &[Records]) -> Recording {
     let recording = Recording::create(path, meta()).unwrap();
     for (t, records) in threads.iter().enumerate() {
-        let header = Header { version: homenode_log::VERSION, filter_lines: 0, line_shift: 6 };
-        let mut writer = Writer::create(&path.join(format!("threads/{t}.hnlog")), header).unwrap();
+        let header = LogHeader { version: homenode_log::VERSION, filter_lines: 0, line_shift: 6 };
+        let mut writer = RegroupedLog::create(&path.join(format!("threads/{t}.hnlog")), header).unwrap();
         writer.records(records).unwrap();
         writer.finish().unwrap();
     }
@@ -85,8 +85,10 @@ fn chunks(records: &[Record]) -> Vec<Vec<u64>> {
     let mut all = vec![Vec::new()];
     for r in records {
         match r.what {
-            What::Mark(Mark::LoopPiece { first, end }) if first != end => all.last_mut().unwrap().push(first),
-            What::Mark(Mark::LoopPiece { .. }) => all.push(Vec::new()),
+            RecordKind::Mark(Mark::LoopPiece { first, end }) if first != end => {
+                all.last_mut().unwrap().push(first)
+            }
+            RecordKind::Mark(Mark::LoopPiece { .. }) => all.push(Vec::new()),
             _ => {}
         }
     }
@@ -115,22 +117,22 @@ fn chunks_are_dealt_anew_and_keep_their_accesses() {
         let mut now = None;
         for r in records {
             match r.what {
-                What::Mark(Mark::LoopPiece { first, end }) => now = (first != end).then_some(first),
-                What::Access { line, .. } if line.0 < 1 << 20 => {
+                RecordKind::Mark(Mark::LoopPiece { first, end }) => now = (first != end).then_some(first),
+                RecordKind::Access { line, .. } if line.0 < 1 << 20 => {
                     assert_eq!(Some(line.0 / LINES_A_PAGE), now);
                 }
-                What::Access { line, .. } if line.0 >> 20 == 1 => assert_eq!(line.0 & 1, t),
-                What::Access { line, .. } => assert_eq!(line.0, (stack(t).1 >> 6) - 4),
-                What::Mark(_) => {}
+                RecordKind::Access { line, .. } if line.0 >> 20 == 1 => assert_eq!(line.0 & 1, t),
+                RecordKind::Access { line, .. } => assert_eq!(line.0, (stack(t).1 >> 6) - 4),
+                RecordKind::Mark(_) => {}
             }
         }
         assert!(records.windows(2).all(|w| w[0].tick <= w[1].tick));
-        assert!(matches!(records.last().unwrap().what, What::Mark(Mark::ThreadEnd { .. })));
+        assert!(matches!(records.last().unwrap().what, RecordKind::Mark(Mark::ThreadEnd { .. })));
     }
     // As many numbers as before, each once, and each thread's grow within an execution.
     let orders = |records: &[Record]| -> Vec<u64> {
         let order = |r: &Record| match r.what {
-            What::Mark(Mark::Atomic { order, .. }) => Some(order),
+            RecordKind::Mark(Mark::Atomic { order, .. }) => Some(order),
             _ => None,
         };
         records.iter().filter_map(order).collect()

@@ -6,18 +6,18 @@ use std::path::Path;
 
 use homenode_log::Mark;
 use homenode_log::encode::{MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words};
-use homenode_log::file::{Framer, Header};
+use homenode_log::file::{Framer, LogHeader};
 use homenode_model::LineNo;
 
 /// A log under way. Its clock is the sum of the deltas.
-pub struct Writer {
+pub struct RegroupedLog {
     file: BufWriter<File>,
     framer: Framer,
 }
 
-impl Writer {
+impl RegroupedLog {
     /// Makes the file.
-    pub fn create(path: &Path, header: Header) -> std::io::Result<Self> {
+    pub fn create(path: &Path, header: LogHeader) -> std::io::Result<Self> {
         let mut file = BufWriter::new(File::create(path)?);
         file.write_all(&header.bytes())?;
         Ok(Self { file, framer: Framer::new() })
@@ -150,14 +150,14 @@ fn record_len(words: &[u64]) -> Option<usize> {
 mod tests {
     use super::*;
     use homenode_log::file::LogReader;
-    use homenode_log::{Record, What};
+    use homenode_log::{Record, RecordKind};
     use homenode_model::Ticks;
 
     #[test]
     fn records_are_read_back() {
         let path = std::env::temp_dir().join(format!("homenode-regroup-writer-{}", std::process::id()));
-        let header = Header { version: homenode_log::VERSION, filter_lines: 64, line_shift: 6 };
-        let mut writer = Writer::create(&path, header).unwrap();
+        let header = LogHeader { version: homenode_log::VERSION, filter_lines: 64, line_shift: 6 };
+        let mut writer = RegroupedLog::create(&path, header).unwrap();
         let mut records = Records::default();
         records.access(LineNo(7), true, 0x40_0000, 3);
         records.mark(&Mark::Atomic { address: 448, write: 1, order: 9 }, 1);
@@ -175,9 +175,9 @@ mod tests {
         let all: Vec<Record> = std::iter::from_fn(|| log.next_record().unwrap()).collect();
         std::fs::remove_file(&path).unwrap();
         assert_eq!((all.len(), log.header().filter_lines), (60_000, 64));
-        let access = |line, write, pc| What::Access { line: LineNo(line), write, pc };
+        let access = |line, write, pc| RecordKind::Access { line: LineNo(line), write, pc };
         assert_eq!(all[0], Record { tick: Ticks(3), what: access(8, true, 0x40_0000) });
-        assert_eq!(all[1].what, What::Mark(Mark::Atomic { address: 448, write: 1, order: 409 }));
+        assert_eq!(all[1].what, RecordKind::Mark(Mark::Atomic { address: 448, write: 1, order: 409 }));
         assert_eq!(all[2], Record { tick: Ticks(100_009), what: access(1 << 40, false, 0x40_0010) });
         assert_eq!(all[59_999].tick, Ticks(100_009 * 20_000));
     }

@@ -11,7 +11,7 @@ const WAITING: usize = 1 << 15;
 
 /// One count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cell {
+pub struct CountCell {
     /// First page of the block, by canonical address; of a coarsened one with [`NOBODYS`].
     pub page: u32,
     /// The region, or [`NO_REGION`].
@@ -26,7 +26,7 @@ pub struct Cell {
     pub count: u64,
 }
 
-impl Cell {
+impl CountCell {
     const fn key(&self) -> (u32, u32, NodeId, NodeId, AccessKind) {
         (self.page, self.region, self.node, self.home, self.kind)
     }
@@ -35,14 +35,14 @@ impl Cell {
 /// Cells of an interval. They are added up when the waiting ones are as many as the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cells {
-    all: Vec<Cell>,
+    all: Vec<CountCell>,
     /// Of these, those in front that are sorted and added up.
     sorted: usize,
 }
 
 impl Cells {
     /// Adds cells.
-    pub(super) fn extend(&mut self, cells: impl IntoIterator<Item = Cell>) {
+    pub(super) fn extend(&mut self, cells: impl IntoIterator<Item = CountCell>) {
         self.all.extend(cells);
     }
 
@@ -79,18 +79,18 @@ impl Cells {
     }
 
     /// Takes all cells out.
-    pub(super) fn take(&mut self) -> Vec<Cell> {
+    pub(super) fn take(&mut self) -> Vec<CountCell> {
         self.sorted = 0;
         std::mem::take(&mut self.all)
     }
 
     /// Memory that it takes.
     pub(super) const fn bytes(&self) -> usize {
-        self.all.len() * size_of::<Cell>()
+        self.all.len() * size_of::<CountCell>()
     }
 
     /// The cells, sorted and added up.
-    pub fn all(&self) -> &[Cell] {
+    pub fn all(&self) -> &[CountCell] {
         &self.all
     }
 }
@@ -149,7 +149,7 @@ fn drain(row: &mut [u32], page: u32, region: u32, cells: &mut Cells) {
     for (node, pair) in (0u16..).map(NodeId).zip(row[1..].chunks_exact(2)) {
         for (kind, count) in [(AccessKind::Read, pair[0]), (AccessKind::Write, pair[1])] {
             if count > 0 {
-                cells.extend([Cell { page, region, node, home, kind, count: u64::from(count) }]);
+                cells.extend([CountCell { page, region, node, home, kind, count: u64::from(count) }]);
             }
         }
     }

@@ -20,7 +20,7 @@ struct Page {
     left: bool,
     /// First interval at whose end it is at this home.
     since: u32,
-    first: FirstTouch,
+    first: PageFirstTouch,
 }
 
 const UNTOUCHED: Page = Page {
@@ -28,12 +28,12 @@ const UNTOUCHED: Page = Page {
     sharers: 0,
     left: false,
     since: 0,
-    first: FirstTouch { thread: ThreadId(NOBODY), unit: 0, at: Ps::ZERO },
+    first: PageFirstTouch { thread: ThreadId(NOBODY), unit: 0, at: Ps::ZERO },
 };
 
 /// The first touch of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FirstTouch {
+pub struct PageFirstTouch {
     /// Who.
     pub thread: ThreadId,
     /// The 4 KiB unit of the canonical address.
@@ -77,7 +77,7 @@ impl Homes {
     }
 
     /// A page without a home is touched.
-    pub(super) fn touched(&mut self, page: PageNo, touch: FirstTouch) {
+    pub(super) fn touched(&mut self, page: PageNo, touch: PageFirstTouch) {
         let first = &mut self.pages.row_mut(page.index())[0].first;
         if first.thread.0 == NOBODY {
             *first = touch;
@@ -170,7 +170,7 @@ impl Homes {
     }
 
     /// Ends all stays with the interval `last`; all stays by page, and the first touches by page.
-    pub(super) fn finish(mut self, last: u32) -> (Vec<Stay>, Vec<(u32, FirstTouch)>) {
+    pub(super) fn finish(mut self, last: u32) -> (Vec<Stay>, Vec<(u32, PageFirstTouch)>) {
         let pages: Vec<usize> = self.pages.iter().map(|(page, _)| page).collect();
         pages.into_iter().for_each(|page| self.end(PageNo(page as u64), last.saturating_add(1)));
         let firsts = self.pages.iter().map(|(page, row)| (page as u32, row[0].first));
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn the_first_touch_stays() {
         let mut homes = Homes::new(1, Bytes(4096));
-        let touch = |thread, at| FirstTouch { thread: ThreadId(thread), unit: 7, at: Ps(at) };
+        let touch = |thread, at| PageFirstTouch { thread: ThreadId(thread), unit: 7, at: Ps(at) };
         homes.touched(PageNo(7), touch(2, 5));
         homes.touched(PageNo(7), touch(1, 9));
         assert_eq!(homes.finish(0).1, [(7, touch(2, 5))]);

@@ -43,9 +43,9 @@ use std::collections::BTreeMap;
 
 use homenode_model::{AccessKind, Bytes, NodeId, ObjectId, PageNo, PageRange, Ps, ThreadId};
 
-pub use cells::{Cell, NO_REGION, NOBODYS};
+pub use cells::{CountCell, NO_REGION, NOBODYS};
 pub use extents::{Extent, Extents, Life};
-pub use homes::{FirstTouch, Stay};
+pub use homes::{PageFirstTouch, Stay};
 pub use moves::{Move, MoveCause};
 
 use cells::{Cells, Fresh};
@@ -131,7 +131,7 @@ pub struct Collected {
     /// Stays by page; their intervals are those above.
     pub stays: Vec<Stay>,
     /// First touches by page.
-    pub firsts: Vec<(u32, FirstTouch)>,
+    pub firsts: Vec<(u32, PageFirstTouch)>,
     /// Moves by time.
     pub moves: Moves,
     /// Which page belongs to which object.
@@ -417,7 +417,7 @@ impl Collector {
     }
 
     /// A page without a home is touched.
-    pub(crate) fn touched(&mut self, page: PageNo, touch: FirstTouch) {
+    pub(crate) fn touched(&mut self, page: PageNo, touch: PageFirstTouch) {
         self.homes.touched(page, touch);
     }
 

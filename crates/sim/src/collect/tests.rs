@@ -156,7 +156,7 @@ fn what_is_too_much_is_coarsened_and_nothing_is_lost() {
             assert_eq!((total(&coarse), m), (n, n), "{budget}");
             assert!(coarse.coarsened.block > 1, "{budget}: {:?}", coarse.coarsened);
             let bytes: usize = coarse.intervals.iter().map(|i| i.cells.bytes()).sum();
-            let floor = if marks { 3 } else { 4 } * 12 * size_of::<Cell>();
+            let floor = if marks { 3 } else { 4 } * 12 * size_of::<CountCell>();
             assert!(bytes as u64 <= (budget / 2).max(floor as u64), "{budget}: {bytes}");
             let stays = coarse.stays.len() * size_of::<Stay>();
             assert!(stays as u64 <= (budget / 4).max(1300 * 16 * 4), "{budget}: {stays}");

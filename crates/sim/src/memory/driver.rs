@@ -13,7 +13,7 @@ use super::{Memory, MemoryError, Mover};
 use homenode_order::firsts::UNIT;
 use homenode_order::step::{ByteRange, Mark};
 
-use crate::collect::{FirstTouch, MoveCause};
+use crate::collect::{MoveCause, PageFirstTouch};
 use crate::stream::MemWhat;
 
 /// Lines of a unit whose first touch the order remembers.
@@ -99,7 +99,7 @@ impl Memory {
             && let MemWhat::Access { line, .. } = self.threads[t].item()
         {
             let (thread, unit) = (ThreadId(t as u32), (line.0 / LINES_OF_UNIT) as u32);
-            collector.touched(page, FirstTouch { thread, unit, at: Ps(self.threads[t].now) });
+            collector.touched(page, PageFirstTouch { thread, unit, at: Ps(self.threads[t].now) });
         }
     }
 

@@ -155,14 +155,17 @@ impl Default for MemoryOptions {
 }
 
 /// Why a simulation cannot start or go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// The machine makes no sense.
+    #[error("the machine cannot be simulated: {0}")]
     Topology(TopologyError),
     /// Not a power of two from 4 KiB up.
+    #[error("a page of {0} is not a power of two from 4 KiB up")]
     PageSize(Bytes),
     /// A thread is bound to a CPU that the machine lacks.
+    #[error("{thread} is bound to {cpu}, which the machine lacks")]
     NoSuchCpu {
         /// The thread.
         thread: ThreadId,
@@ -170,6 +173,10 @@ pub enum MemoryError {
         cpu: CpuId,
     },
     /// Two threads are bound to one CPU.
+    #[error(
+        "{thread} is bound to {cpu} like another: the simulator has no time sharing; \
+         use a machine with as many CPUs as the program has threads"
+    )]
     SharedCpu {
         /// The CPU.
         cpu: CpuId,
@@ -177,6 +184,7 @@ pub enum MemoryError {
         thread: ThreadId,
     },
     /// The stream has a thread that the binding lacks.
+    #[error("the stream has {thread}, but only {bound} threads are bound to CPUs")]
     Unbound {
         /// The thread.
         thread: ThreadId,
@@ -184,6 +192,7 @@ pub enum MemoryError {
         bound: usize,
     },
     /// An address beyond what canonical addresses can be: the stream is damaged.
+    #[error("{thread} names address {address:#x}, beyond all canonical ones: the recording is damaged")]
     Address {
         /// Whose.
         thread: ThreadId,
@@ -191,6 +200,7 @@ pub enum MemoryError {
         address: u64,
     },
     /// No node has memory for one more page.
+    #[error("no node has memory left for {page}, touched by {node}; choose a machine with more")]
     OutOfMemory {
         /// The page.
         page: PageNo,
@@ -198,11 +208,16 @@ pub enum MemoryError {
         node: NodeId,
     },
     /// The policy asks to be polled again and again at one moment.
+    #[error("the policy does not stop deciding at {now}: a bug in the policy")]
     Restless {
         /// The moment.
         now: Ns,
     },
     /// A thread waits for signals that nobody gives.
+    #[error(
+        "{thread} waits for {wants} signals of counter {} and gets {had}: the recording is incomplete",
+        id.0
+    )]
     Deadlock {
         /// The thread.
         thread: ThreadId,
@@ -214,51 +229,12 @@ pub enum MemoryError {
         had: u32,
     },
     /// A thread's clock left the 213 days that it can count: the stream is damaged.
+    #[error("the clock of {thread} overflows: the recording is damaged")]
     Clock {
         /// The thread.
         thread: ThreadId,
     },
 }
-
-impl fmt::Display for MemoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Topology(e) => write!(f, "the machine cannot be simulated: {e}"),
-            Self::PageSize(b) => write!(f, "a page of {b} is not a power of two from 4 KiB up"),
-            Self::NoSuchCpu { thread, cpu } => {
-                write!(f, "{thread} is bound to {cpu}, which the machine lacks")
-            }
-            Self::SharedCpu { cpu, thread } => write!(
-                f,
-                "{thread} is bound to {cpu} like another: the simulator has no time sharing; \
-                 use a machine with as many CPUs as the program has threads"
-            ),
-            Self::Unbound { thread, bound } => {
-                write!(f, "the stream has {thread}, but only {bound} threads are bound to CPUs")
-            }
-            Self::Address { thread, address } => {
-                write!(
-                    f,
-                    "{thread} names address {address:#x}, beyond all canonical ones: the recording is damaged"
-                )
-            }
-            Self::OutOfMemory { page, node } => {
-                write!(f, "no node has memory left for {page}, touched by {node}; choose a machine with more")
-            }
-            Self::Restless { now } => {
-                write!(f, "the policy does not stop deciding at {now}: a bug in the policy")
-            }
-            Self::Deadlock { thread, id, wants, had } => write!(
-                f,
-                "{thread} waits for {wants} signals of counter {} and gets {had}: the recording is incomplete",
-                id.0
-            ),
-            Self::Clock { thread } => write!(f, "the clock of {thread} overflows: the recording is damaged"),
-        }
-    }
-}
-
-impl std::error::Error for MemoryError {}
 
 impl From<TopologyError> for MemoryError {
     fn from(e: TopologyError) -> Self {

@@ -41,7 +41,7 @@ const MAX_HOMES: usize = 64;
 
 /// Where each page should be, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct HomePath {
     /// The home at first use.
     pub first: Placement,
     /// Moves, ascending by (iteration, page): the iteration mark that they come with.
@@ -110,11 +110,11 @@ impl Path {
     }
 
     /// The ways, with the numbers of the iteration marks.
-    pub(super) fn finish(self, costs: &Costs, numbers: &[u32]) -> Option<Way> {
+    pub(super) fn finish(self, costs: &Costs, numbers: &[u32]) -> Option<HomePath> {
         if self.given_up {
             return None;
         }
-        let mut way = Way::default();
+        let mut way = HomePath::default();
         let mut homes = Placement::new();
         for (page, row) in self.values.iter() {
             let least = (0..row.len()).min_by_key(|h| (row[*h], *h)).unwrap_or(0);

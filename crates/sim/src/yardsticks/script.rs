@@ -1,18 +1,18 @@
-//! A policy that carries out what was decided in advance: a [`Way`].
+//! A policy that carries out what was decided in advance: a [`HomePath`].
 
 use std::sync::Arc;
 
 use homenode_model::{Decision, DecisionBuf, Event, Interest, MoveOutcome, Ns};
 use homenode_policy::{Policy, Step};
 
-use super::path::Way;
+use super::path::HomePath;
 
 /// Places pages at first use as the way says (pages that it does not name: where they are touched),
 /// and moves them at the iteration marks that it names. A node without room leaves a page where the
 /// driver puts it.
 #[derive(Clone, Debug)]
 pub struct Script {
-    way: Arc<Way>,
+    way: Arc<HomePath>,
     /// Moves before this are done.
     next: usize,
     queue: Vec<Decision>,
@@ -20,7 +20,7 @@ pub struct Script {
 
 impl Script {
     /// Follows `way`.
-    pub const fn new(way: Arc<Way>) -> Self {
+    pub const fn new(way: Arc<HomePath>) -> Self {
         Self { way, next: 0, queue: Vec::new() }
     }
 }

@@ -1,13 +1,11 @@
 //! Reads a memory stream and keeps the epochs apart.
 
-use std::fmt;
-
 use homenode_model::{Bytes, CpuId, LineNo, PageNo, PageRange, Ps, Rows, Ticks, Topology, TopologyError};
 
 use super::bound::Bound;
 use super::costs::{Costs, Counts};
 use super::epoch::Epoch;
-use super::path::{Path, Way};
+use super::path::{HomePath, Path};
 use super::search::Search;
 use crate::memory::streams::Streams;
 use crate::memory::window::SinceItem;
@@ -16,38 +14,25 @@ use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
 use homenode_order::step::{ByteRange, Mark, Sync};
 
 /// Why there are no yardsticks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TallyError {
     /// The machine makes no sense.
+    #[error("the machine cannot be simulated: {0}")]
     Topology(TopologyError),
     /// A thread is not bound, or to a CPU that the machine lacks.
+    #[error("the stream's {threads} threads are not all bound to CPUs")]
     Binding {
         /// Threads of the stream.
         threads: usize,
     },
     /// An address beyond all canonical ones: the stream is damaged.
+    #[error("address {address:#x} is beyond all canonical ones: the recording is damaged")]
     Address {
         /// The first byte.
         address: u64,
     },
 }
-
-impl fmt::Display for TallyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Topology(e) => write!(f, "the machine cannot be simulated: {e}"),
-            Self::Binding { threads } => {
-                write!(f, "the stream's {threads} threads are not all bound to CPUs")
-            }
-            Self::Address { address } => {
-                write!(f, "address {address:#x} is beyond all canonical ones: the recording is damaged")
-            }
-        }
-    }
-}
-
-impl std::error::Error for TallyError {}
 
 /// What a tally yields; times of the timed part.
 #[derive(Clone, Debug)]
@@ -57,7 +42,7 @@ pub struct Yardsticks {
     /// No policy without replication is faster.
     pub bound: Ps,
     /// Each page's own cheapest way; `None` when there were too many epochs to keep it.
-    pub way: Option<Way>,
+    pub way: Option<HomePath>,
     /// The counts of the whole timed part, to search good placements in.
     pub search: Search,
     /// Epochs.

@@ -70,7 +70,12 @@ fn driven(
     memory.finish().unwrap()
 }
 
-fn scripted(machine: &Machine, binding: &[CpuId], way: super::path::Way, programs: &[Program]) -> Outcome {
+fn scripted(
+    machine: &Machine,
+    binding: &[CpuId],
+    way: super::path::HomePath,
+    programs: &[Program],
+) -> Outcome {
     let script = Box::new(Script::new(Arc::new(way)));
     driven(machine, binding, &MemoryOptions::default(), script, programs)
 }

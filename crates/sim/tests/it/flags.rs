@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use homenode_model::{LineNo, ThreadId, Ticks};
-use homenode_order::Sink;
+use homenode_order::StepSink;
 use homenode_order::step::{Mark, Sync};
-use homenode_order::{Known, open};
+use homenode_order::{ProgramFacts, open};
 
 use crate::support::{Recorded, build_kernels, exists, fresh_dir, must, record, tools};
 
@@ -27,7 +27,7 @@ struct Touched {
     marks: u32,
 }
 
-impl Sink for Touched {
+impl StepSink for Touched {
     fn access(&mut self, _: ThreadId, _: Ticks, line: LineNo, _: bool) -> bool {
         if let Some((first, (end, number))) = self.live.range(..=line.0).next_back()
             && line.0 < *end
@@ -61,7 +61,7 @@ impl Sink for Touched {
 }
 
 fn touched(recorded: &Recorded) -> BTreeSet<(usize, u64)> {
-    let mut order = open(&recorded.logs(), Known::default()).unwrap();
+    let mut order = open(&recorded.logs(), ProgramFacts::default()).unwrap();
     let mut touched = Touched::default();
     while order.advance(&mut touched, 1 << 20).unwrap() {}
     let _ = std::fs::remove_dir_all(&recorded.dir);

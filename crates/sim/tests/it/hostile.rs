@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use homenode_log::file::LogReader;
-use homenode_log::{LogError, Mark, Record, What};
+use homenode_log::{LogError, Mark, Record, RecordKind};
 use homenode_model::{LineNo, ThreadId, Ticks};
-use homenode_order::space::Space;
+use homenode_order::space::AddressSpace;
 use homenode_order::step::{self, Step, Sync};
-use homenode_order::turns::Turns;
-use homenode_order::{Order, Sink, Source};
+use homenode_order::turns::LockTurns;
+use homenode_order::{Order, RecordSource, StepSink};
 use homenode_policy::PolicyContext;
 use homenode_sim::caches::Caches;
 use homenode_sim::memory::Memory;
@@ -19,7 +19,7 @@ use crate::support::{job, machine, root};
 
 struct List(std::vec::IntoIter<Record>);
 
-impl Source for List {
+impl RecordSource for List {
     fn next(&mut self) -> Result<Option<Record>, LogError> {
         Ok(self.0.next())
     }
@@ -39,7 +39,7 @@ impl Rest {
     }
 }
 
-impl Sink for Rest {
+impl StepSink for Rest {
     fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) -> bool {
         self.step(thread, tick, step::What::Access { line, write });
         true
@@ -53,17 +53,17 @@ impl Sink for Rest {
 }
 
 fn simulate(logs: &[Vec<Record>]) -> bool {
-    let mut turns = Turns::default();
+    let mut turns = LockTurns::default();
     for r in logs.iter().flatten() {
         match r.what {
-            What::Mark(Mark::Acquire { lock, order }) => turns.push(lock, order),
-            What::Mark(Mark::Atomic { address, order, .. }) => turns.push(address, order),
+            RecordKind::Mark(Mark::Acquire { lock, order }) => turns.push(lock, order),
+            RecordKind::Mark(Mark::Atomic { address, order, .. }) => turns.push(address, order),
             _ => {}
         }
     }
     turns.sort();
     let sources = logs.iter().map(|l| List(l.clone().into_iter())).collect();
-    let mut order = Order::new(sources, turns, Space::new(vec![])).unwrap();
+    let mut order = Order::new(sources, turns, AddressSpace::new(vec![])).unwrap();
     let job = job(&machine(1, 4), "next-touch");
     let policy = homenode_policy::build(&job.policy, &PolicyContext::of(&job.machine, job.page)).unwrap();
     let mut memory = Memory::new(&job.machine, &job.binding, job.page, policy, &job.options).unwrap();
@@ -107,16 +107,16 @@ fn mutate(logs: &mut [Vec<Record>], rng: &mut Rng) {
         2 => logs[other].insert(to, record),
         3 => logs[which][at].tick = Ticks(odd),
         _ => match record.what {
-            What::Mark(mark) => {
+            RecordKind::Mark(mark) => {
                 let (mut words, n) = mark.words();
                 if n > 0 {
                     words[rng.below(n)] = odd;
                 }
                 let mark = Mark::from_words(mark.code(), &words[..n]).unwrap();
-                logs[which][at].what = What::Mark(mark);
+                logs[which][at].what = RecordKind::Mark(mark);
             }
-            What::Access { write, pc, .. } => {
-                logs[which][at].what = What::Access { line: LineNo(odd >> LineNo::SHIFT), write, pc };
+            RecordKind::Access { write, pc, .. } => {
+                logs[which][at].what = RecordKind::Access { line: LineNo(odd >> LineNo::SHIFT), write, pc };
             }
         },
     }

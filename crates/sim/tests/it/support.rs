@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use homenode_log::check::{ThreadReport, check};
 use homenode_log::file::LogReader;
 use homenode_model::{Bytes, Topology};
-use homenode_order::{Known, Trace, open};
+use homenode_order::{ProgramFacts, Trace, open};
 use homenode_sim::memory::{MemoryOptions, Outcome};
 use homenode_sim::run::{Job, Results, run};
 
@@ -151,7 +151,7 @@ impl Recorded {
 
     /// Runs the jobs on `workers` host threads.
     pub fn simulate(&self, jobs: &[Job], workers: usize) -> (Trace, Vec<Outcome>) {
-        let order = open(&self.logs(), Known::default()).unwrap();
+        let order = open(&self.logs(), ProgramFacts::default()).unwrap();
         let Results { trace, outcomes, .. } = run(order, jobs, &[], workers, |_| true).unwrap();
         assert_eq!((trace.cut_off, &trace.damage), (0, &None), "{}", self.dir.display());
         (trace, outcomes.into_iter().map(Result::unwrap).collect())

@@ -10,17 +10,17 @@ use std::fs;
 use std::path::Path;
 
 use homenode_model::{AccessKind, Ns};
-use homenode_sys::perf::record::Level;
+use homenode_sys::perf::record::DataOrigin;
 use homenode_sys::perf::{DataSource, Sample};
 
-use super::record::Record;
+use super::record::SpeRecord;
 
 /// Where the kernel lists its CPUs.
 pub const CPUS: &str = "/sys/devices/system/cpu";
 
 /// Whose numbers a CPU's data sources are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Model {
+pub enum ProcessorModel {
     /// Arm's own server cores.
     Neoverse,
     /// Nothing is known: the events have to do.
@@ -28,12 +28,13 @@ pub enum Model {
     Other,
 }
 
-/// Arm's implementer code, and the parts whose numbers are those of [`Model::Neoverse`]: N1, V1,
-/// N2, V2 (the cores' Technical Reference Manuals; tools/perf/util/arm-spe.c goes by the same).
+/// Arm's implementer code, and the parts whose numbers are those of [`ProcessorModel::Neoverse`]:
+/// N1, V1, N2, V2 (the cores' Technical Reference Manuals; tools/perf/util/arm-spe.c goes by the
+/// same).
 const ARM: u64 = 0x41;
 const PARTS: [u64; 4] = [0xd0c, 0xd40, 0xd49, 0xd4f];
 
-impl Model {
+impl ProcessorModel {
     /// From a CPU's `regs/identification/midr_el1`.
     pub fn of(cpus: &Path, cpu: u32) -> Self {
         let file = cpus.join(format!("cpu{cpu}/regs/identification/midr_el1"));
@@ -49,13 +50,13 @@ impl Model {
     }
 
     /// What a load's data source means.
-    const fn level(self, source: u64) -> Option<Level> {
+    const fn level(self, source: u64) -> Option<DataOrigin> {
         match (self, source) {
             // The core's first and second cache; a core beside it, its cluster, the chip's cache,
             // another cluster.
-            (Self::Neoverse, 0x0 | 0x8 | 0x9 | 0xa | 0xb | 0xc) => Some(Level::Cache),
-            (Self::Neoverse, 0xd) => Some(Level::Remote),
-            (Self::Neoverse, 0xe) => Some(Level::LocalMemory),
+            (Self::Neoverse, 0x0 | 0x8 | 0x9 | 0xa | 0xb | 0xc) => Some(DataOrigin::Cache),
+            (Self::Neoverse, 0xd) => Some(DataOrigin::Remote),
+            (Self::Neoverse, 0xe) => Some(DataOrigin::LocalMemory),
             _ => None,
         }
     }
@@ -71,15 +72,15 @@ const SECOND: (u64, u64) = (1 << 19, 1 << 20);
 
 /// Where the events say that the data came from: a cache that was accessed and did not have to be
 /// refilled had it.
-fn level(events: u64) -> Level {
+fn level(events: u64) -> DataOrigin {
     let hit = |(access, refill): (u64, u64)| events & access != 0 && events & refill == 0;
     if events & REMOTE != 0 {
-        Level::Remote
+        DataOrigin::Remote
     } else if [FIRST, SECOND, LAST].into_iter().any(hit) {
-        Level::Cache
+        DataOrigin::Cache
     } else {
         // A last cache that was missed does not say whether the memory is this node's.
-        Level::Unknown
+        DataOrigin::Unknown
     }
 }
 
@@ -111,12 +112,12 @@ const fn plain(address: u64) -> u64 {
     if address >> 55 & 1 == 0 { address & !ABOVE } else { address | ABOVE }
 }
 
-impl Record {
+impl SpeRecord {
     /// The sample; `None`: it is no access, without an address, or was never to be (processors
     /// follow operations behind branches that are then not taken; others' samples have none of
     /// these). Process, thread and CPU are not in it; `time` is what the timestamp means, or that
     /// there is none.
-    pub fn sample(&self, model: Model, time: impl FnOnce(Option<u64>) -> Ns) -> Option<Sample> {
+    pub fn sample(&self, model: ProcessorModel, time: impl FnOnce(Option<u64>) -> Ns) -> Option<Sample> {
         let kind = kind(self.operation?)?;
         if self.events.is_some_and(|e| e & RETIRED == 0) {
             return None;
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn an_altras_load_is_a_sample_like_the_others() {
         let (told, _) = decoded(&bytes(ALTRA));
-        let sample = told[0].sample(Model::Neoverse, |t| Ns(t.unwrap() * 40)).unwrap();
+        let sample = told[0].sample(ProcessorModel::Neoverse, |t| Ns(t.unwrap() * 40)).unwrap();
         assert_eq!(
             (sample.ip, sample.address),
             (0xffff_d422_8fcb_b688, 0xffff_403e_f1d7_9e50),
@@ -155,21 +156,24 @@ mod tests {
         assert_eq!((sample.time, sample.weight), (Ns(7_966_055_570_099 * 40), 501));
         // Another cluster's cache, by the processor's number; the events say that the last cache
         // was missed.
-        assert_eq!((sample.source.kind(), sample.source.level()), (Some(AccessKind::Read), Level::Cache));
-        let by_events = told[0].sample(Model::Other, any).unwrap();
-        assert_eq!(by_events.source.level(), Level::Unknown);
+        assert_eq!(
+            (sample.source.kind(), sample.source.level()),
+            (Some(AccessKind::Read), DataOrigin::Cache)
+        );
+        let by_events = told[0].sample(ProcessorModel::Other, any).unwrap();
+        assert_eq!(by_events.source.level(), DataOrigin::Unknown);
     }
 
     #[test]
     fn branches_and_what_has_no_address_are_no_samples() {
         let (told, _) = decoded(&bytes(CONTEXTS));
-        assert!(told[0].sample(Model::Other, any).is_some());
-        assert_eq!(told[1].sample(Model::Other, any), None);
-        assert_eq!(Record { data: None, ..told[0] }.sample(Model::Other, any), None);
-        assert_eq!(Record { operation: None, ..told[0] }.sample(Model::Other, any), None);
+        assert!(told[0].sample(ProcessorModel::Other, any).is_some());
+        assert_eq!(told[1].sample(ProcessorModel::Other, any), None);
+        assert_eq!(SpeRecord { data: None, ..told[0] }.sample(ProcessorModel::Other, any), None);
+        assert_eq!(SpeRecord { operation: None, ..told[0] }.sample(ProcessorModel::Other, any), None);
         // The same load, behind a branch that was not taken.
-        assert_eq!(Record { events: Some(0x14), ..told[0] }.sample(Model::Other, any), None);
-        assert!(Record { events: None, ..told[0] }.sample(Model::Other, any).is_some());
+        assert_eq!(SpeRecord { events: Some(0x14), ..told[0] }.sample(ProcessorModel::Other, any), None);
+        assert!(SpeRecord { events: None, ..told[0] }.sample(ProcessorModel::Other, any).is_some());
     }
 
     #[test]
@@ -197,14 +201,14 @@ mod tests {
     #[test]
     fn the_events_say_which_cache_had_it() {
         for (events, want) in [
-            (0x16, Level::Cache),
-            (0x1e, Level::Unknown),
-            (0x1e | 1 << 8, Level::Cache),
-            (0x31e, Level::Unknown),
-            (0x71e, Level::Remote),
-            (0x1e | 1 << 19, Level::Cache),
-            (0x1e | 1 << 19 | 1 << 20, Level::Unknown),
-            (0x02, Level::Unknown),
+            (0x16, DataOrigin::Cache),
+            (0x1e, DataOrigin::Unknown),
+            (0x1e | 1 << 8, DataOrigin::Cache),
+            (0x31e, DataOrigin::Unknown),
+            (0x71e, DataOrigin::Remote),
+            (0x1e | 1 << 19, DataOrigin::Cache),
+            (0x1e | 1 << 19 | 1 << 20, DataOrigin::Unknown),
+            (0x02, DataOrigin::Unknown),
         ] {
             assert_eq!(level(events), want, "{events:#x}");
         }
@@ -212,34 +216,46 @@ mod tests {
 
     #[test]
     fn a_known_processors_number_is_believed_for_loads_alone() {
-        let load = Record {
+        let load = SpeRecord {
             operation: Some((1, 0)),
             data: Some(0x1000),
             events: Some(0x31e),
             source: Some(0xd),
-            ..Record::default()
+            ..SpeRecord::default()
         };
-        let level = |r: Record, model| r.sample(model, any).unwrap().source.level();
-        assert_eq!(level(load, Model::Neoverse), Level::Remote);
-        assert_eq!(level(Record { source: Some(0xe), ..load }, Model::Neoverse), Level::LocalMemory);
-        assert_eq!(level(Record { source: Some(0x8), ..load }, Model::Neoverse), Level::Cache);
-        assert_eq!(level(Record { source: Some(0x77), ..load }, Model::Neoverse), Level::Unknown);
-        assert_eq!(level(load, Model::Other), Level::Unknown);
-        assert_eq!(level(Record { operation: Some((1, 1)), ..load }, Model::Neoverse), Level::Unknown);
+        let level = |r: SpeRecord, model| r.sample(model, any).unwrap().source.level();
+        assert_eq!(level(load, ProcessorModel::Neoverse), DataOrigin::Remote);
+        assert_eq!(
+            level(SpeRecord { source: Some(0xe), ..load }, ProcessorModel::Neoverse),
+            DataOrigin::LocalMemory
+        );
+        assert_eq!(
+            level(SpeRecord { source: Some(0x8), ..load }, ProcessorModel::Neoverse),
+            DataOrigin::Cache
+        );
+        assert_eq!(
+            level(SpeRecord { source: Some(0x77), ..load }, ProcessorModel::Neoverse),
+            DataOrigin::Unknown
+        );
+        assert_eq!(level(load, ProcessorModel::Other), DataOrigin::Unknown);
+        assert_eq!(
+            level(SpeRecord { operation: Some((1, 1)), ..load }, ProcessorModel::Neoverse),
+            DataOrigin::Unknown
+        );
     }
 
     #[test]
     fn processors_are_known_by_their_register() {
         for (text, want) in [
-            ("0x00000000413fd0c1\n", Model::Neoverse),
-            ("0x00000000410fd4f0", Model::Neoverse),
-            ("0x00000000481fd010", Model::Other),
-            ("0x00000000c00fac30", Model::Other),
-            ("", Model::Other),
-            ("nothing", Model::Other),
+            ("0x00000000413fd0c1\n", ProcessorModel::Neoverse),
+            ("0x00000000410fd4f0", ProcessorModel::Neoverse),
+            ("0x00000000481fd010", ProcessorModel::Other),
+            ("0x00000000c00fac30", ProcessorModel::Other),
+            ("", ProcessorModel::Other),
+            ("nothing", ProcessorModel::Other),
         ] {
-            assert_eq!(Model::from_midr(text), want, "{text}");
+            assert_eq!(ProcessorModel::from_midr(text), want, "{text}");
         }
-        assert_eq!(Model::of(Path::new("/nowhere"), 3), Model::Other);
+        assert_eq!(ProcessorModel::of(Path::new("/nowhere"), 3), ProcessorModel::Other);
     }
 }

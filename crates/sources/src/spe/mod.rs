@@ -16,6 +16,6 @@ pub mod access;
 pub mod packet;
 pub mod record;
 
-pub use access::Model;
+pub use access::ProcessorModel;
 pub use packet::Packet;
-pub use record::{Decoder, Record};
+pub use record::{Decoder, SpeRecord};

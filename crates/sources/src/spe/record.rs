@@ -16,7 +16,7 @@ use super::packet::{self, Packet};
 
 /// What a processor says of one operation, as it says it. What it does not say is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Record {
+pub struct SpeRecord {
     /// The instruction's address, with its state in the upper bits.
     pub instruction: Option<u64>,
     /// The data's address, with its tag.
@@ -43,7 +43,7 @@ pub struct Record {
     pub timestamp: Option<u64>,
 }
 
-impl Record {
+impl SpeRecord {
     /// Takes in what a packet says; `false`: it was said before.
     fn add(&mut self, packet: Packet) -> bool {
         match packet {
@@ -94,7 +94,7 @@ pub struct Decoder {
 
 impl Decoder {
     /// Tells the records of one stretch, whose first byte is at offset `at` of the buffer.
-    pub fn decode(&mut self, bytes: &[u8], at: u64, mut tell: impl FnMut(&Record)) {
+    pub fn decode(&mut self, bytes: &[u8], at: u64, mut tell: impl FnMut(&SpeRecord)) {
         let mut place = 0;
         let mut doubtful = false;
         while place < bytes.len() {
@@ -147,8 +147,8 @@ fn padding(bytes: &[u8], at: u64, doubtful: bool) -> Option<usize> {
 }
 
 /// The record that begins here, and its length; `None`: it makes no sense.
-fn one(bytes: &[u8], at: u64) -> Option<(Record, usize)> {
-    let mut record = Record::default();
+fn one(bytes: &[u8], at: u64) -> Option<(SpeRecord, usize)> {
+    let mut record = SpeRecord::default();
     let mut place = 0;
     while place < LONGEST {
         // A third of most records.
@@ -182,7 +182,7 @@ pub(super) mod tests {
         plain.flat_map(str::split_whitespace).map(|b| u8::from_str_radix(b, 16).unwrap()).collect()
     }
 
-    pub fn decoded(bytes: &[u8]) -> (Vec<Record>, Decoder) {
+    pub fn decoded(bytes: &[u8]) -> (Vec<SpeRecord>, Decoder) {
         let (mut decoder, mut told) = (Decoder::default(), Vec::new());
         decoder.decode(bytes, 0, |r| told.push(*r));
         (told, decoder)
@@ -219,7 +219,7 @@ pub(super) mod tests {
     #[test]
     fn a_load_of_an_altra_is_read() {
         let (told, decoder) = decoded(&bytes(ALTRA));
-        let want = Record {
+        let want = SpeRecord {
             instruction: Some(0xc0ff_d422_8fcb_b688),
             data: Some(0x00ff_403e_f1d7_9e50),
             physical: Some(0x8000_403f_71d7_9e50),
@@ -230,7 +230,7 @@ pub(super) mod tests {
             issue: Some(337),
             translation: Some(1),
             timestamp: Some(7_966_055_570_099),
-            ..Record::default()
+            ..SpeRecord::default()
         };
         assert_eq!((told.as_slice(), decoder.lost(), decoder.skipped()), ([want].as_slice(), 0, 0));
     }

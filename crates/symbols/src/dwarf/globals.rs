@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gimli::{AttributeValue, DwTag, Operation};
 
 use super::{Debug, Die, ENTRIES, Entry, Unit};
-use crate::variable::Scope;
+use crate::variable::VariableScope;
 
 /// Most such variables of a file.
 const MOST: usize = 2_000_000;
@@ -19,7 +19,7 @@ pub(crate) struct Global {
     pub ty: Option<Die>,
     /// Length in bytes; 0 if that is not known.
     pub bytes: u64,
-    pub scope: Scope,
+    pub scope: VariableScope,
     /// The function, module, namespace, class or common block around it.
     pub within: Option<Die>,
 }
@@ -99,9 +99,9 @@ impl Debug {
             .iter()
             .any(|(_, _, tag)| matches!(*tag, gimli::DW_TAG_subprogram | gimli::DW_TAG_inlined_subroutine));
         let scope = match around {
-            Some((_, _, gimli::DW_TAG_common_block)) => Scope::Common,
-            _ if !in_function && self.flag(die, gimli::DW_AT_external) => Scope::Global,
-            _ => Scope::Static,
+            Some((_, _, gimli::DW_TAG_common_block)) => VariableScope::Common,
+            _ if !in_function && self.flag(die, gimli::DW_AT_external) => VariableScope::Global,
+            _ => VariableScope::Static,
         };
         // A class's static member is declared in the class, and defined elsewhere.
         let within = around.map(|(_, die, _)| die);

@@ -4,7 +4,7 @@ use gimli::AttributeValue;
 
 use super::{CHAIN, Debug, Die};
 use crate::names::foreign;
-use crate::variable::{Dimension, Field, Order};
+use crate::variable::{Dimension, ElementOrder, StructField};
 
 /// Most fields of a structure that are told.
 const FIELDS: usize = 256;
@@ -39,8 +39,8 @@ pub(crate) struct Element {
     pub type_name: String,
     pub bytes: Option<u64>,
     pub dimensions: Vec<Dimension>,
-    pub order: Order,
-    pub fields: Vec<Field>,
+    pub order: ElementOrder,
+    pub fields: Vec<StructField>,
 }
 
 /// Where a pointer lies in a variable's type.
@@ -237,7 +237,7 @@ impl Debug {
         let Some(mut here) = ty else { return element };
         for _ in 0..CHAIN {
             if self.fortran(here.unit) {
-                element.order = Order::ColumnMajor;
+                element.order = ElementOrder::ColumnMajor;
             }
             match self.kind(here) {
                 Kind::Array { element: Some(to), dimensions, .. } => {
@@ -260,7 +260,7 @@ impl Debug {
     }
 
     /// The fields of a structure, those of base classes first; none for anything else.
-    fn fields(&self, ty: Die) -> Vec<Field> {
+    fn fields(&self, ty: Die) -> Vec<StructField> {
         let mut fields = Vec::new();
         if let Some(record) = self.bare(ty).filter(|b| self.kind(*b) == Kind::Record) {
             self.add_fields(record, 0, 4, &mut fields, &mut { WORK });
@@ -268,7 +268,14 @@ impl Debug {
         fields
     }
 
-    fn add_fields(&self, record: Die, base: u64, left: usize, fields: &mut Vec<Field>, work: &mut usize) {
+    fn add_fields(
+        &self,
+        record: Die,
+        base: u64,
+        left: usize,
+        fields: &mut Vec<StructField>,
+        work: &mut usize,
+    ) {
         for (member, tag, offset) in self.members(record) {
             if fields.len() == FIELDS || *work == 0 {
                 return;
@@ -279,7 +286,7 @@ impl Debug {
             match (self.name(member), ty) {
                 (Some(name), _) if tag == gimli::DW_TAG_member => {
                     let (bytes, type_name) = (ty.and_then(|t| self.size(t)), self.type_name(ty));
-                    fields.push(Field { name, offset, bytes, type_name });
+                    fields.push(StructField { name, offset, bytes, type_name });
                 }
                 (_, Some(ty)) if left > 0 => {
                     if let Some(inner) = self.bare(ty).filter(|b| self.kind(*b) == Kind::Record) {

@@ -3,7 +3,7 @@
 //!
 //! The ring's first page has the buffer's place, as an offset in the event's file behind the
 //! records, and a second `mmap` makes it. The processor writes its bytes there. The ring gets a
-//! short record of each stretch ([`super::record::Stretch`]): when the thread leaves its CPU, when
+//! short record of each stretch ([`super::record::AuxSpan`]): when the thread leaves its CPU, when
 //! a number of bytes have come, or when the event is turned off. The reader of a stretch moves the
 //! buffer's tail behind it. Until then the kernel does not write there, and turns the event off
 //! when no room is left. (include/uapi/linux/perf_event.h; `perf_aux_output_begin` and `_end` in
@@ -11,7 +11,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::event::Event;
+use super::event::PerfEvent;
 use super::ring::{Ring, copy};
 use crate::call::raw;
 use crate::error::check;
@@ -31,7 +31,7 @@ impl Ring {
     /// # Errors
     /// `EOPNOTSUPP` for events without such a buffer, `EPERM` beyond what a user may lock
     /// (`perf_event_mlock_kb`), `ENOMEM`.
-    pub fn map_aux(&mut self, event: &Event, pages: usize) -> Result<()> {
+    pub fn map_aux(&mut self, event: &PerfEvent, pages: usize) -> Result<()> {
         let bytes = pages.clamp(2, 1 << 16).next_power_of_two() * PAGE;
         let offset = self.memory.len();
         // The kernel compares both values with the mapping that follows.
@@ -90,13 +90,13 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Pretend, Record, Spec, Target};
+    use super::super::{CounterSpec, EventTarget, PerfRecord, Pretend};
     use super::*;
 
     #[test]
     fn the_kernel_gives_no_such_buffer_to_events_that_write_none() {
-        let me = Target { thread: 0, cpu: None, inherit: false };
-        let opened = Event::open(&Spec::page_faults(), me, None)
+        let me = EventTarget { thread: 0, cpu: None, inherit: false };
+        let opened = PerfEvent::open(&CounterSpec::page_faults(), me, None)
             .and_then(|event| Ring::map(&event, 2).map(|ring| (event, ring)));
         let (event, mut ring) = match opened {
             Ok(both) => both,
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn stretches_are_read_round_the_end_and_make_room() {
-        let mut pretend = Pretend::new(super::super::Fields::TRACE, 1, 2).unwrap();
+        let mut pretend = Pretend::new(super::super::SampleFields::TRACE, 1, 2).unwrap();
         let mut bytes = Vec::new();
         for round in 0..50_u64 {
             let written: Vec<u8> = (0..3000).map(|i| (round * 7 + i) as u8).collect();
@@ -118,7 +118,7 @@ mod tests {
             let ring = pretend.ring();
             let mut told = Vec::new();
             ring.drain(|r| told.push(r)).unwrap();
-            let [Record::Aux(s)] = told[..] else { panic!("{told:?}") };
+            let [PerfRecord::Aux(s)] = told[..] else { panic!("{told:?}") };
             assert_eq!((s.offset, s.bytes, s.process), (round * 3000, 3000, 7));
             assert!(ring.read_aux(s.offset, s.bytes, &mut bytes));
             assert_eq!(bytes, written, "round {round}");
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_is_not_in_the_buffer_is_not_read_and_no_tail_goes_back() {
-        let mut pretend = Pretend::new(super::super::Fields::TRACE, 1, 2).unwrap();
+        let mut pretend = Pretend::new(super::super::SampleFields::TRACE, 1, 2).unwrap();
         assert!(pretend.trace(&[1; 100], 0, 7) && pretend.trace(&[2; 8000], 0, 7));
         assert!(!pretend.trace(&[3; 200], 0, 7), "no room");
         let ring = pretend.ring();

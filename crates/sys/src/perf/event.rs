@@ -56,14 +56,14 @@ const SET_OUTPUT: usize = 0x2405;
 /// The kind of an event: one that every kernel has, or one of a device that
 /// `/sys/bus/event_source/devices` lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind(pub u32);
+pub struct EventKind(pub u32);
 
-impl Kind {
+impl EventKind {
     /// Counted by the kernel itself.
     pub const SOFTWARE: Self = Self(1);
 }
 
-/// Words of the stack that a sample with [`Fields::STACK`] has, from the top on.
+/// Words of the stack that a sample with [`SampleFields::STACK`] has, from the top on.
 pub const STACK_WORDS: usize = 8;
 
 /// `PERF_COUNT_SW_PAGE_FAULTS`.
@@ -80,9 +80,9 @@ pub enum Rate {
 
 /// The fields of a sample (`PERF_SAMPLE_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fields(pub u64);
+pub struct SampleFields(pub u64);
 
-impl Fields {
+impl SampleFields {
     /// The instruction.
     pub const IP: Self = Self(1 << 0);
     /// Process and thread.
@@ -114,9 +114,9 @@ impl Fields {
 
 /// What to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub struct CounterSpec {
     /// The kind of the event.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// The event; its meaning depends on the kind.
     pub config: u64,
     /// More of it.
@@ -128,7 +128,7 @@ pub struct Spec {
     /// How exact the address of the instruction must be, 0 to 3.
     pub precise: u8,
     /// The fields of a sample.
-    pub fields: Fields,
+    pub fields: SampleFields,
     /// Whether the kernel's own events are left out; ordinary users must ask for that.
     pub user_only: bool,
     /// Bytes of a processor's own trace after which the kernel reports them, before the thread
@@ -136,31 +136,31 @@ pub struct Spec {
     pub watermark: u32,
 }
 
-impl Spec {
+impl CounterSpec {
     /// Every page fault of a program, the kernel's hinting faults among them.
     pub const fn page_faults() -> Self {
         Self {
-            kind: Kind::SOFTWARE,
+            kind: EventKind::SOFTWARE,
             config: PAGE_FAULTS,
             config1: 0,
             config2: 0,
             rate: Rate::Period(1),
             precise: 0,
-            fields: Fields::TOUCH,
+            fields: SampleFields::TOUCH,
             user_only: true,
             watermark: 0,
         }
     }
 
-    /// As [`Spec::page_faults`], with the top of the stack.
+    /// As [`CounterSpec::page_faults`], with the top of the stack.
     pub const fn page_faults_with_stack() -> Self {
-        Self { fields: Fields(Fields::TOUCH.0 | Fields::STACK.0), ..Self::page_faults() }
+        Self { fields: SampleFields(SampleFields::TOUCH.0 | SampleFields::STACK.0), ..Self::page_faults() }
     }
 }
 
 /// The threads whose events count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct EventTarget {
     /// A thread, by the kernel's number; 0: the caller.
     pub thread: i32,
     /// On this CPU alone.
@@ -171,18 +171,18 @@ pub struct Target {
 
 /// An event, not counted yet; it ends when this is dropped.
 #[derive(Debug)]
-pub struct Event {
+pub struct PerfEvent {
     fd: i32,
-    fields: Fields,
+    fields: SampleFields,
 }
 
-impl Event {
+impl PerfEvent {
     /// Opens an event. The leader of a `group` decides when its events count.
     ///
     /// # Errors
     /// `EACCES` or `EPERM` if `perf_event_paranoid` forbids it, `ENOENT`, `ENODEV` or `EOPNOTSUPP`
     /// if there is no such event.
-    pub fn open(spec: &Spec, target: Target, group: Option<&Self>) -> Result<Self> {
+    pub fn open(spec: &CounterSpec, target: EventTarget, group: Option<&Self>) -> Result<Self> {
         let threads = Self::open_as(spec, target, group, INHERIT | INHERIT_THREAD);
         match threads {
             // Before Linux 5.13. Events of child processes are then reported, too, under their own
@@ -194,7 +194,7 @@ impl Event {
         }
     }
 
-    fn open_as(spec: &Spec, target: Target, group: Option<&Self>, inherit: u64) -> Result<Self> {
+    fn open_as(spec: &CounterSpec, target: EventTarget, group: Option<&Self>, inherit: u64) -> Result<Self> {
         let (period, by_frequency) = match spec.rate {
             Rate::Period(n) => (n, 0),
             Rate::Frequency(n) => (n, FREQUENCY),
@@ -217,7 +217,11 @@ impl Event {
                 | u64::from(spec.precise & 3) << PRECISE,
             clock: libc::CLOCK_MONOTONIC,
             aux_watermark: spec.watermark,
-            stack: if spec.fields.has(Fields::STACK) { (STACK_WORDS * size_of::<u64>()) as u32 } else { 0 },
+            stack: if spec.fields.has(SampleFields::STACK) {
+                (STACK_WORDS * size_of::<u64>()) as u32
+            } else {
+                0
+            },
             ..Attributes::default()
         };
         let at = &raw const attributes as usize;
@@ -237,7 +241,7 @@ impl Event {
     }
 
     /// The fields of its samples.
-    pub const fn fields(&self) -> Fields {
+    pub const fn fields(&self) -> SampleFields {
         self.fields
     }
 
@@ -290,7 +294,7 @@ impl Event {
     }
 }
 
-impl Drop for Event {
+impl Drop for PerfEvent {
     fn drop(&mut self) {
         descriptor::close(self.fd);
     }
@@ -301,19 +305,19 @@ const _: () = assert!(size_of::<Attributes>() == 128);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Access, map, unmap};
+    use crate::memory::{Protection, map, unmap};
     use crate::{Errno, PAGE};
 
-    const ME: Target = Target { thread: 0, cpu: None, inherit: false };
+    const ME: EventTarget = EventTarget { thread: 0, cpu: None, inherit: false };
 
     #[test]
     fn page_faults_are_counted_while_enabled() {
-        let event = match Event::open(&Spec::page_faults(), ME, None) {
+        let event = match PerfEvent::open(&CounterSpec::page_faults(), ME, None) {
             Ok(event) => event,
             Err(e) => return println!("skipped: {e}"),
         };
         let touch = |pages: usize| {
-            let m = map(pages * PAGE, Access::ReadWrite).unwrap();
+            let m = map(pages * PAGE, Protection::ReadWrite).unwrap();
             // Huge pages would take one fault for all.
             let _ = crate::memory::prefer_huge(m, false);
             for page in m.pieces(PAGE) {
@@ -336,8 +340,8 @@ mod tests {
 
     #[test]
     fn an_event_that_there_is_not_says_so() {
-        let spec = Spec { config: 12_345, ..Spec::page_faults() };
-        let e = Event::open(&spec, ME, None).unwrap_err();
+        let spec = CounterSpec { config: 12_345, ..CounterSpec::page_faults() };
+        let e = PerfEvent::open(&spec, ME, None).unwrap_err();
         let known = [libc::ENOENT, libc::EINVAL, libc::EACCES, libc::EPERM, libc::ENOSYS];
         assert!(e.call == "perf_event_open" && known.map(Errno).contains(&e.errno), "{e}");
     }

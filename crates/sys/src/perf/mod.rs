@@ -18,7 +18,7 @@ pub mod pretend;
 pub mod record;
 pub mod ring;
 
-pub use event::{Event, Fields, Kind, Rate, STACK_WORDS, Spec, Target};
+pub use event::{CounterSpec, EventKind, EventTarget, PerfEvent, Rate, STACK_WORDS, SampleFields};
 pub use pretend::Pretend;
-pub use record::{DataSource, Record, Sample, Stretch};
+pub use record::{AuxSpan, DataSource, PerfRecord, Sample};
 pub use ring::Ring;

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use super::aux::{HEAD, TAIL};
-use super::event::Fields;
+use super::event::SampleFields;
 use super::ring::{DATA_HEAD, DATA_TAIL, Ring};
-use crate::memory::{Access, map};
+use crate::memory::{Protection, map};
 use crate::{PAGE, Result, Span};
 
 /// `PERF_RECORD_AUX`.
@@ -23,10 +23,10 @@ impl Pretend {
     ///
     /// # Errors
     /// As [`map`].
-    pub fn new(fields: Fields, pages: usize, aux: usize) -> Result<Self> {
+    pub fn new(fields: SampleFields, pages: usize, aux: usize) -> Result<Self> {
         let pages = pages.clamp(1, 1 << 16).next_power_of_two();
-        let mut ring = Ring::of(map((1 + pages) * PAGE, Access::ReadWrite)?, fields);
-        ring.aux = map(aux.clamp(1, 1 << 16).next_power_of_two() * PAGE, Access::ReadWrite)?;
+        let mut ring = Ring::of(map((1 + pages) * PAGE, Protection::ReadWrite)?, fields);
+        ring.aux = map(aux.clamp(1, 1 << 16).next_power_of_two() * PAGE, Protection::ReadWrite)?;
         Ok(Self { ring })
     }
 

@@ -2,7 +2,7 @@
 
 use homenode_model::{AccessKind, Ns};
 
-use super::event::{Fields, STACK_WORDS};
+use super::event::{STACK_WORDS, SampleFields};
 
 /// `PERF_RECORD_LOST`, `_THROTTLE`, `_UNTHROTTLE`, `_SAMPLE`, `_AUX`, `_LOST_SAMPLES`.
 const LOST: u32 = 2;
@@ -17,7 +17,7 @@ pub const HEAD: usize = 8;
 
 /// A record of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum PerfRecord {
     /// A counted event.
     Sample(Sample),
     /// This many records found no room in the ring, or no time.
@@ -26,7 +26,7 @@ pub enum Record {
     /// again.
     Throttle(bool),
     /// A stretch of a processor's own trace is ready in the AUX buffer.
-    Aux(Stretch),
+    Aux(AuxSpan),
     /// Something else, by the kernel's number.
     Other(u32),
 }
@@ -57,7 +57,7 @@ pub struct Sample {
 /// A stretch of the AUX buffer (`PERF_RECORD_AUX`), with the fields of a record that is no sample,
 /// as far as they were asked for (`struct sample_id`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stretch {
+pub struct AuxSpan {
     /// First byte, counted from the first byte ever written; its place in the buffer is this modulo
     /// the buffer's size.
     pub offset: u64,
@@ -75,7 +75,7 @@ pub struct Stretch {
     pub cpu: u32,
 }
 
-impl Stretch {
+impl AuxSpan {
     /// Some of the trace found no room, and the event was turned off (`PERF_AUX_FLAG_TRUNCATED`).
     pub const TRUNCATED: u64 = 1 << 0;
     /// The last record is incomplete (`PERF_AUX_FLAG_PARTIAL`).
@@ -95,7 +95,7 @@ pub struct DataSource(pub u64);
 
 /// The origin of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum DataOrigin {
     /// One of the core's or the socket's caches, or another core's of the same node.
     Cache,
     /// Memory of the same node.
@@ -128,7 +128,7 @@ impl DataSource {
     const SAME_NODE: u64 = 1;
 
     /// Makes the kernel's form, for processors whose samples the kernel does not decode.
-    pub const fn new(kind: Option<AccessKind>, level: Level) -> Self {
+    pub const fn new(kind: Option<AccessKind>, level: DataOrigin) -> Self {
         let operation = match kind {
             Some(AccessKind::Read) => Self::LOAD,
             Some(AccessKind::Write) => Self::STORE,
@@ -136,10 +136,10 @@ impl DataSource {
         };
         // A cache without a number counts as the third.
         let level = match level {
-            Level::Cache => (Self::HIT | 1 << 6) << Self::LEVEL,
-            Level::LocalMemory => (Self::HIT | Self::LOCAL) << Self::LEVEL | Self::RAM << Self::NUMBER,
-            Level::Remote => (Self::HIT | 1 << 8) << Self::LEVEL | Self::IS_REMOTE,
-            Level::Unknown => 0,
+            DataOrigin::Cache => (Self::HIT | 1 << 6) << Self::LEVEL,
+            DataOrigin::LocalMemory => (Self::HIT | Self::LOCAL) << Self::LEVEL | Self::RAM << Self::NUMBER,
+            DataOrigin::Remote => (Self::HIT | 1 << 8) << Self::LEVEL | Self::IS_REMOTE,
+            DataOrigin::Unknown => 0,
         };
         Self(operation | level)
     }
@@ -156,21 +156,21 @@ impl DataSource {
     }
 
     /// The origin of the data.
-    pub const fn level(self) -> Level {
+    pub const fn level(self) -> DataOrigin {
         let level = self.0 >> Self::LEVEL & 0x3fff;
         let number = self.0 >> Self::NUMBER & 0xf;
         if self.0 >> Self::HOPS & 7 == Self::SAME_NODE {
             // Before the others: what the kernel tells of AMD's caches of the same node has bits of
             // a remote cache, too. (Kernels that tell no hops have no `swfilt` either.)
-            Level::Cache
+            DataOrigin::Cache
         } else if self.0 & Self::IS_REMOTE != 0 || level & Self::REMOTE != 0 {
-            Level::Remote
+            DataOrigin::Remote
         } else if level & Self::LOCAL != 0 || number == Self::RAM {
-            Level::LocalMemory
+            DataOrigin::LocalMemory
         } else if level & Self::HIT != 0 && (level & Self::CACHES != 0 || number == Self::ON_ITS_WAY) {
-            Level::Cache
+            DataOrigin::Cache
         } else {
-            Level::Unknown
+            DataOrigin::Unknown
         }
     }
 }
@@ -200,48 +200,48 @@ pub fn length(head: [u8; HEAD]) -> Option<usize> {
 
 /// Decodes a whole record of an event whose samples have `fields`; `None` if it is too short for
 /// its kind.
-pub fn decode(bytes: &[u8], fields: Fields) -> Option<Record> {
+pub fn decode(bytes: &[u8], fields: SampleFields) -> Option<PerfRecord> {
     let (kind, rest) = bytes.split_first_chunk()?;
     let mut words = Words(rest.get(4..)?);
     Some(match u32::from_ne_bytes(*kind) {
-        SAMPLE => Record::Sample(sample(&mut words, fields)?),
+        SAMPLE => PerfRecord::Sample(sample(&mut words, fields)?),
         LOST => {
             words.next()?;
-            Record::Lost(words.next()?)
+            PerfRecord::Lost(words.next()?)
         }
-        LOST_SAMPLES => Record::Lost(words.next()?),
-        THROTTLE => Record::Throttle(true),
-        UNTHROTTLE => Record::Throttle(false),
-        AUX => Record::Aux(stretch(&mut words, fields)?),
-        other => Record::Other(other),
+        LOST_SAMPLES => PerfRecord::Lost(words.next()?),
+        THROTTLE => PerfRecord::Throttle(true),
+        UNTHROTTLE => PerfRecord::Throttle(false),
+        AUX => PerfRecord::Aux(stretch(&mut words, fields)?),
+        other => PerfRecord::Other(other),
     })
 }
 
 /// The kernel's order of the fields is that of perf_output_sample (kernel/events/core.c).
-fn sample(words: &mut Words<'_>, fields: Fields) -> Option<Sample> {
+fn sample(words: &mut Words<'_>, fields: SampleFields) -> Option<Sample> {
     let mut s = Sample::default();
-    if fields.has(Fields::IP) {
+    if fields.has(SampleFields::IP) {
         s.ip = words.next()?;
     }
-    if fields.has(Fields::THREAD) {
+    if fields.has(SampleFields::THREAD) {
         (s.process, s.thread) = words.pair()?;
     }
-    if fields.has(Fields::TIME) {
+    if fields.has(SampleFields::TIME) {
         s.time = Ns(words.next()?);
     }
-    if fields.has(Fields::ADDRESS) {
+    if fields.has(SampleFields::ADDRESS) {
         s.address = words.next()?;
     }
-    if fields.has(Fields::CPU) {
+    if fields.has(SampleFields::CPU) {
         s.cpu = words.pair()?.0;
     }
-    if fields.has(Fields::STACK) {
+    if fields.has(SampleFields::STACK) {
         s.stack = stack(words)?;
     }
-    if fields.has(Fields::WEIGHT) {
+    if fields.has(SampleFields::WEIGHT) {
         s.weight = words.next()?;
     }
-    if fields.has(Fields::SOURCE) {
+    if fields.has(SampleFields::SOURCE) {
         s.source = DataSource(words.next()?);
     }
     Some(s)
@@ -266,16 +266,16 @@ fn stack(words: &mut Words<'_>) -> Option<[u64; STACK_WORDS]> {
 }
 
 /// The trailer has the kernel's order in __perf_event__output_id_sample.
-fn stretch(words: &mut Words<'_>, fields: Fields) -> Option<Stretch> {
+fn stretch(words: &mut Words<'_>, fields: SampleFields) -> Option<AuxSpan> {
     let mut s =
-        Stretch { offset: words.next()?, bytes: words.next()?, flags: words.next()?, ..Stretch::default() };
-    if fields.has(Fields::THREAD) {
+        AuxSpan { offset: words.next()?, bytes: words.next()?, flags: words.next()?, ..AuxSpan::default() };
+    if fields.has(SampleFields::THREAD) {
         (s.process, s.thread) = words.pair()?;
     }
-    if fields.has(Fields::TIME) {
+    if fields.has(SampleFields::TIME) {
         s.time = Ns(words.next()?);
     }
-    if fields.has(Fields::CPU) {
+    if fields.has(SampleFields::CPU) {
         s.cpu = words.pair()?.0;
     }
     Some(s)
@@ -305,27 +305,27 @@ mod tests {
         let source = 1 << 1 | (1 << 1 | 1 << 8) << 5 | 1 << 37 | 0xd << 33;
         let words = [0x40_1234, pair(77, 78), 5_000, 0x7f00_1000, pair(3, 0), 412, source];
         let bytes = record(SAMPLE, &words);
-        let Some(Record::Sample(s)) = decode(&bytes, Fields::ACCESS) else { panic!("no sample") };
+        let Some(PerfRecord::Sample(s)) = decode(&bytes, SampleFields::ACCESS) else { panic!("no sample") };
         assert_eq!((s.ip, s.process, s.thread, s.time), (0x40_1234, 77, 78, Ns(5_000)));
         assert_eq!((s.address, s.cpu, s.weight), (0x7f00_1000, 3, 412));
-        assert_eq!((s.source.kind(), s.source.level()), (Some(AccessKind::Read), Level::Remote));
+        assert_eq!((s.source.kind(), s.source.level()), (Some(AccessKind::Read), DataOrigin::Remote));
         for cut in HEAD..bytes.len() {
-            assert_eq!(decode(&bytes[..cut], Fields::ACCESS), None, "cut at {cut}");
+            assert_eq!(decode(&bytes[..cut], SampleFields::ACCESS), None, "cut at {cut}");
         }
     }
 
     #[test]
     fn the_top_of_the_stack_is_read_as_far_as_the_kernel_could() {
-        let fields = Fields(Fields::IP.0 | Fields::STACK.0 | Fields::WEIGHT.0);
+        let fields = SampleFields(SampleFields::IP.0 | SampleFields::STACK.0 | SampleFields::WEIGHT.0);
         let words = [0x40_1234, 64, 1, 2, 3, 4, 5, 6, 7, 8, 24, 412];
         let bytes = record(SAMPLE, &words);
-        let Some(Record::Sample(s)) = decode(&bytes, fields) else { panic!("no sample") };
+        let Some(PerfRecord::Sample(s)) = decode(&bytes, fields) else { panic!("no sample") };
         assert_eq!((s.ip, s.stack, s.weight), (0x40_1234, [1, 2, 3, 0, 0, 0, 0, 0], 412));
         for cut in HEAD..bytes.len() {
             assert_eq!(decode(&bytes[..cut], fields), None, "cut at {cut}");
         }
         let kernels = decode(&record(SAMPLE, &[0x40_1234, 0, 412]), fields);
-        let Some(Record::Sample(s)) = kernels else { panic!("no sample") };
+        let Some(PerfRecord::Sample(s)) = kernels else { panic!("no sample") };
         assert_eq!((s.stack, s.weight), ([0; STACK_WORDS], 412), "a thread of the kernel has no stack");
         assert_eq!(decode(&record(SAMPLE, &[0x40_1234, 1 << 60, 412]), fields), None);
     }
@@ -334,10 +334,10 @@ mod tests {
     fn sources_are_told_apart() {
         let source = |op: u64, level: u64| DataSource(1 << op | level << 5);
         assert_eq!(source(2, 1 << 1 | 1 << 3).kind(), Some(AccessKind::Write));
-        assert_eq!(source(1, 1 << 1 | 1 << 3).level(), Level::Cache);
-        assert_eq!(source(1, 1 << 1 | 1 << 7).level(), Level::LocalMemory);
-        assert_eq!(source(1, 1 << 1 | 1 << 11).level(), Level::Remote);
-        assert_eq!((DataSource(1).kind(), DataSource(1).level()), (None, Level::Unknown));
+        assert_eq!(source(1, 1 << 1 | 1 << 3).level(), DataOrigin::Cache);
+        assert_eq!(source(1, 1 << 1 | 1 << 7).level(), DataOrigin::LocalMemory);
+        assert_eq!(source(1, 1 << 1 | 1 << 11).level(), DataOrigin::Remote);
+        assert_eq!((DataSource(1).kind(), DataSource(1).level()), (None, DataOrigin::Unknown));
     }
 
     /// Every source that the kernel's tables have (arch/x86/events/intel/ds.c,
@@ -358,29 +358,42 @@ mod tests {
             |bits: u64, number: u64, rest: u64| DataSource(1 << 1 | bits << 5 | number << 33 | rest).level();
         let hops = |n: u64| (n + 1) << 43;
 
-        assert_eq!(level(HIT | L3, 3, 0), Level::Cache, "L3 of either");
-        assert_eq!(level(HIT, 5, 0), Level::Cache, "Lion Cove, on its way to L2");
-        assert_eq!(level(MISS, 3, 0), Level::Unknown, "Lion Cove, missed L3");
-        assert_eq!(level(MISS | L1, 0, 0), Level::Unknown, "Skylake, a store that missed");
-        assert_eq!(level(HIT | NEAR, 3, REMOTE), Level::Remote, "Skylake, L3 of another socket");
-        assert_eq!(level(HIT, 0xb, REMOTE), Level::Remote, "Skylake, some cache of another socket");
-        assert_eq!(level(HIT | L3 | NEAR, 3, 0), Level::Remote, "Diamond Rapids, L3 of another die");
-        assert_eq!(level(HIT, 0xd, REMOTE), Level::Remote, "Skylake, memory of another socket");
-        assert_eq!(level(HIT, 0xe, 0), Level::Unknown, "Skylake, persistent memory");
+        assert_eq!(level(HIT | L3, 3, 0), DataOrigin::Cache, "L3 of either");
+        assert_eq!(level(HIT, 5, 0), DataOrigin::Cache, "Lion Cove, on its way to L2");
+        assert_eq!(level(MISS, 3, 0), DataOrigin::Unknown, "Lion Cove, missed L3");
+        assert_eq!(level(MISS | L1, 0, 0), DataOrigin::Unknown, "Skylake, a store that missed");
+        assert_eq!(level(HIT | NEAR, 3, REMOTE), DataOrigin::Remote, "Skylake, L3 of another socket");
+        assert_eq!(level(HIT, 0xb, REMOTE), DataOrigin::Remote, "Skylake, some cache of another socket");
+        assert_eq!(level(HIT | L3 | NEAR, 3, 0), DataOrigin::Remote, "Diamond Rapids, L3 of another die");
+        assert_eq!(level(HIT, 0xd, REMOTE), DataOrigin::Remote, "Skylake, memory of another socket");
+        assert_eq!(level(HIT, 0xe, 0), DataOrigin::Unknown, "Skylake, persistent memory");
 
-        assert_eq!(level(HIT | L3 | NEAR, 0xb, hops(0)), Level::Cache, "Zen 2, a cache of the node");
-        assert_eq!(level(HIT | FAR, 0xb, REMOTE | hops(1)), Level::Remote, "Zen 2, a cache of another node");
-        assert_eq!(level(HIT | NEAR, 0xb, REMOTE | hops(0)), Level::Cache, "Zen 4, another core of the node");
-        assert_eq!(level(HIT | FAR, 0xb, REMOTE | hops(1)), Level::Remote, "Zen 4, a cache of another node");
-        assert_eq!(level(HIT | LOCAL_RAM, 0xd, 0), Level::LocalMemory);
-        assert_eq!(level(HIT | REMOTE_RAM, 0xd, REMOTE | hops(1)), Level::Remote);
-        assert_eq!(level(0, 9, REMOTE | hops(1)), Level::Remote, "Zen 4, CXL of another node");
+        assert_eq!(level(HIT | L3 | NEAR, 0xb, hops(0)), DataOrigin::Cache, "Zen 2, a cache of the node");
+        assert_eq!(
+            level(HIT | FAR, 0xb, REMOTE | hops(1)),
+            DataOrigin::Remote,
+            "Zen 2, a cache of another node"
+        );
+        assert_eq!(
+            level(HIT | NEAR, 0xb, REMOTE | hops(0)),
+            DataOrigin::Cache,
+            "Zen 4, another core of the node"
+        );
+        assert_eq!(
+            level(HIT | FAR, 0xb, REMOTE | hops(1)),
+            DataOrigin::Remote,
+            "Zen 4, a cache of another node"
+        );
+        assert_eq!(level(HIT | LOCAL_RAM, 0xd, 0), DataOrigin::LocalMemory);
+        assert_eq!(level(HIT | REMOTE_RAM, 0xd, REMOTE | hops(1)), DataOrigin::Remote);
+        assert_eq!(level(0, 9, REMOTE | hops(1)), DataOrigin::Remote, "Zen 4, CXL of another node");
     }
 
     #[test]
     fn what_is_said_in_the_kernels_form_is_read_from_it() {
         for kind in [None, Some(AccessKind::Read), Some(AccessKind::Write)] {
-            for level in [Level::Cache, Level::LocalMemory, Level::Remote, Level::Unknown] {
+            for level in [DataOrigin::Cache, DataOrigin::LocalMemory, DataOrigin::Remote, DataOrigin::Unknown]
+            {
                 let source = DataSource::new(kind, level);
                 assert_eq!((source.kind(), source.level()), (kind, level));
             }
@@ -389,16 +402,19 @@ mod tests {
 
     #[test]
     fn other_records_are_read() {
-        assert_eq!(decode(&record(LOST, &[9, 44]), Fields::TOUCH), Some(Record::Lost(44)));
-        assert_eq!(decode(&record(LOST_SAMPLES, &[7]), Fields::TOUCH), Some(Record::Lost(7)));
-        assert_eq!(decode(&record(THROTTLE, &[1, 2, 3]), Fields::TOUCH), Some(Record::Throttle(true)));
-        let bare = Stretch { offset: 64, bytes: 128, flags: Stretch::TRUNCATED, ..Stretch::default() };
-        assert_eq!(decode(&record(AUX, &[64, 128, 1]), Fields(0)), Some(Record::Aux(bare)));
+        assert_eq!(decode(&record(LOST, &[9, 44]), SampleFields::TOUCH), Some(PerfRecord::Lost(44)));
+        assert_eq!(decode(&record(LOST_SAMPLES, &[7]), SampleFields::TOUCH), Some(PerfRecord::Lost(7)));
+        assert_eq!(
+            decode(&record(THROTTLE, &[1, 2, 3]), SampleFields::TOUCH),
+            Some(PerfRecord::Throttle(true))
+        );
+        let bare = AuxSpan { offset: 64, bytes: 128, flags: AuxSpan::TRUNCATED, ..AuxSpan::default() };
+        assert_eq!(decode(&record(AUX, &[64, 128, 1]), SampleFields(0)), Some(PerfRecord::Aux(bare)));
         let words = [64, 128, 1, pair(77, 78), 5_000, pair(3, 0)];
-        let whose = Stretch { process: 77, thread: 78, time: Ns(5_000), cpu: 3, ..bare };
-        assert_eq!(decode(&record(AUX, &words), Fields::TRACE), Some(Record::Aux(whose)));
-        assert_eq!(decode(&record(AUX, &words[..5]), Fields::TRACE), None, "cut off");
-        assert_eq!(decode(&record(3, &[0; 4]), Fields::TOUCH), Some(Record::Other(3)));
+        let whose = AuxSpan { process: 77, thread: 78, time: Ns(5_000), cpu: 3, ..bare };
+        assert_eq!(decode(&record(AUX, &words), SampleFields::TRACE), Some(PerfRecord::Aux(whose)));
+        assert_eq!(decode(&record(AUX, &words[..5]), SampleFields::TRACE), None, "cut off");
+        assert_eq!(decode(&record(3, &[0; 4]), SampleFields::TOUCH), Some(PerfRecord::Other(3)));
     }
 
     #[test]

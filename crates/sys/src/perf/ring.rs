@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::event::{Event, Fields};
-use super::record::{self, HEAD, Record};
+use super::event::{PerfEvent, SampleFields};
+use super::record::{self, HEAD, PerfRecord};
 use crate::call::raw;
 use crate::error::check;
 use crate::memory::unmap;
@@ -21,7 +21,7 @@ const LONGEST: usize = 256;
 pub struct Ring {
     pub(super) memory: Span,
     pub(super) bytes: usize,
-    fields: Fields,
+    fields: SampleFields,
     lost: u64,
     /// The AUX buffer, or nothing ([`super::aux`]).
     pub(super) aux: Span,
@@ -33,7 +33,7 @@ impl Ring {
     /// # Errors
     /// `EPERM` beyond what a user may lock (`perf_event_mlock_kb`), `EINVAL` for an event that
     /// inherits on all CPUs.
-    pub fn map(event: &Event, pages: usize) -> Result<Self> {
+    pub fn map(event: &PerfEvent, pages: usize) -> Result<Self> {
         let bytes = pages.clamp(1, 1 << 16).next_power_of_two() * PAGE;
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         // SAFETY: a new mapping where the kernel likes.
@@ -46,7 +46,7 @@ impl Ring {
 
     /// The ring in `memory`, a mapping that it takes over: the kernel's page, then a power of two
     /// of pages.
-    pub(super) const fn of(memory: Span, fields: Fields) -> Self {
+    pub(super) const fn of(memory: Span, fields: SampleFields) -> Self {
         Self { memory, bytes: memory.len() - PAGE, fields, lost: 0, aux: Span::EMPTY }
     }
 
@@ -61,7 +61,7 @@ impl Ring {
     ///
     /// # Errors
     /// The ring's contents make no sense. All of it was dropped.
-    pub fn drain(&mut self, mut tell: impl FnMut(Record)) -> Result<()> {
+    pub fn drain(&mut self, mut tell: impl FnMut(PerfRecord)) -> Result<()> {
         let head = self.end(DATA_HEAD).load(Ordering::Acquire);
         let mut tail = self.end(DATA_TAIL).load(Ordering::Relaxed);
         let mut result = Ok(());
@@ -81,9 +81,9 @@ impl Ring {
             let part = &mut bytes[..length.min(LONGEST)];
             self.copy(tail, part);
             match record::decode(part, self.fields) {
-                Some(Record::Lost(n)) => {
+                Some(PerfRecord::Lost(n)) => {
                     self.lost += n;
-                    tell(Record::Lost(n));
+                    tell(PerfRecord::Lost(n));
                 }
                 Some(record) => tell(record),
                 None => {}
@@ -139,13 +139,13 @@ impl Drop for Ring {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Spec, Target};
+    use super::super::{CounterSpec, EventTarget};
     use super::*;
-    use crate::memory::{Access, map, prefer_huge};
+    use crate::memory::{Protection, map, prefer_huge};
 
-    fn ready(pages: usize) -> Option<(Event, Ring)> {
-        let me = Target { thread: 0, cpu: None, inherit: false };
-        let opened = Event::open(&Spec::page_faults(), me, None)
+    fn ready(pages: usize) -> Option<(PerfEvent, Ring)> {
+        let me = EventTarget { thread: 0, cpu: None, inherit: false };
+        let opened = PerfEvent::open(&CounterSpec::page_faults(), me, None)
             .and_then(|event| Ring::map(&event, pages).map(|ring| (event, ring)));
         match opened {
             Ok(both) => Some(both),
@@ -168,14 +168,14 @@ mod tests {
         let Some((event, mut ring)) = ready(16) else { return };
         // Several rounds: the ring goes round its end.
         for round in 0..20 {
-            let m = map(60 * PAGE, Access::ReadWrite).unwrap();
+            let m = map(60 * PAGE, Protection::ReadWrite).unwrap();
             let _ = prefer_huge(m, false);
             event.enable().unwrap();
             touch(m);
             event.disable().unwrap();
             let mut seen = Vec::new();
             ring.drain(|r| {
-                if let Record::Sample(s) = r
+                if let PerfRecord::Sample(s) = r
                     && m.contains(s.address as usize)
                 {
                     assert_eq!((s.process, s.thread), (std::process::id(), crate::call::thread_id() as u32));
@@ -195,17 +195,17 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_counted() {
         let Some((event, mut ring)) = ready(1) else { return };
-        let m = map(4096 * PAGE, Access::ReadWrite).unwrap();
+        let m = map(4096 * PAGE, Protection::ReadWrite).unwrap();
         let _ = prefer_huge(m, false);
         event.enable().unwrap();
         touch(m);
         // The kernel tells of what was lost with the next record that finds room.
         let mut samples = 0;
-        ring.drain(|r| samples += u64::from(matches!(r, Record::Sample(_)))).unwrap();
-        let more = map(PAGE, Access::ReadWrite).unwrap();
+        ring.drain(|r| samples += u64::from(matches!(r, PerfRecord::Sample(_)))).unwrap();
+        let more = map(PAGE, Protection::ReadWrite).unwrap();
         touch(more);
         event.disable().unwrap();
-        ring.drain(|r| samples += u64::from(matches!(r, Record::Sample(_)))).unwrap();
+        ring.drain(|r| samples += u64::from(matches!(r, PerfRecord::Sample(_)))).unwrap();
         assert!(ring.lost() > 0 && samples + ring.lost() >= 4097, "{samples} and {} lost", ring.lost());
         assert_eq!(event.count().unwrap(), samples + ring.lost());
         // SAFETY: this test's mappings.
@@ -226,15 +226,15 @@ mod tests {
         let other = std::thread::spawn(move || {
             send.send(crate::call::thread_id()).unwrap();
             if wait.recv().is_ok() {
-                let scratch = crate::memory::Scratch::new(8 * PAGE).unwrap();
+                let scratch = crate::memory::ScratchMemory::new(8 * PAGE).unwrap();
                 scratch.touch();
             }
         });
         let id = ids.recv().unwrap();
-        let target = |thread| Target { thread, cpu: Some(cpu), inherit: true };
-        let opened = Event::open(&Spec::page_faults(), target(0), None).and_then(|mine| {
+        let target = |thread| EventTarget { thread, cpu: Some(cpu), inherit: true };
+        let opened = PerfEvent::open(&CounterSpec::page_faults(), target(0), None).and_then(|mine| {
             let ring = Ring::map(&mine, 16)?;
-            let theirs = Event::open(&Spec::page_faults(), target(id), None)?;
+            let theirs = PerfEvent::open(&CounterSpec::page_faults(), target(id), None)?;
             theirs.write_to(&mine)?;
             Ok((mine, ring, theirs))
         });
@@ -246,7 +246,7 @@ mod tests {
                 other.join().unwrap();
                 let mut seen = 0;
                 ring.drain(|r| {
-                    if let Record::Sample(s) = r {
+                    if let PerfRecord::Sample(s) = r {
                         seen += u32::from(s.thread == id as u32 && s.cpu == cpu);
                     }
                 })

@@ -1,12 +1,12 @@
 //! The tables of `--statistics`: what the papers print beside times.
 
-use homenode_schemes::{Cells, Plan};
+use homenode_schemes::{SchemeCells, SchemeGrid};
 use homenode_sim::memory::Outcome;
 use homenode_sim::statistics;
 use homenode_table::{Cell, Column, Table};
 
 /// Moves by kind, accesses by node, iterations.
-pub fn tables(plan: &Plan, cells: &Cells) -> Vec<Table> {
+pub fn tables(plan: &SchemeGrid, cells: &SchemeCells) -> Vec<Table> {
     let runs = || {
         cells.iter().filter_map(|((m, s), cell)| {
             let outcome = cell.as_ref().ok()?;

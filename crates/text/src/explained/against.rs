@@ -11,7 +11,7 @@ use homenode_table::{Cell, Column, Table};
 use super::{GAP, WIDTH, expected, fault, finding, hanging, names, signed};
 use crate::answer::not_whole;
 use crate::human::{elided, fixed, glued, modelled, percent, plain, plural, time, width};
-use crate::layout::{Form, Layout};
+use crate::layout::{Alignment, TextTable};
 
 /// Variables that are listed without -v.
 const SHOWN: usize = 8;
@@ -138,12 +138,12 @@ fn rounds(it: &Against) -> (u64, u64) {
 }
 
 /// The variables before and after.
-fn variables(it: &Against, most: usize) -> Layout {
-    let mut table = Layout::default();
+fn variables(it: &Against, most: usize) -> TextTable {
+    let mut table = TextTable::default();
     let per = if it.time.is_some_and(|t| t.per == Per::Round) { "a round" } else { "" };
-    table.column("variable", "", Form::Text);
-    table.column("remote", "%", Form::Change);
-    table.column("memory time", per, Form::Change);
+    table.column("variable", "", Alignment::Text);
+    table.column("remote", "%", Alignment::Change);
+    table.column("memory time", per, Alignment::Change);
     let (before, after) = rounds(it);
     for o in it.variables.iter().take(most) {
         let of = |text: &dyn Fn(&Side, u64) -> Option<String>| {

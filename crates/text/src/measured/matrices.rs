@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use homenode_measure::{Cell, Measurement, Mix, Node, Pair, Subject, Verdict, knee};
+use homenode_measure::{Credibility, MeasuredCell, Measurement, Mix, NodeNumber, NodePair, Subject, knee};
 
 use crate::human::{grouped, hung, plural};
 
@@ -15,7 +15,7 @@ const NAME: usize = 8;
 const VALUE: usize = 11;
 
 /// Cells by row and column.
-type Cells<'a> = BTreeMap<(Node, Node), &'a Cell>;
+type Cells<'a> = BTreeMap<(NodeNumber, NodeNumber), &'a MeasuredCell>;
 
 /// The whole report, in lines of at most `width` columns.
 pub fn matrices(m: &Measurement, colour: bool, width: usize) -> String {
@@ -83,7 +83,7 @@ fn balancing(mode: &str) -> String {
 }
 
 /// The matrix and the place in it; what has no place in one is shown in other ways.
-fn place(subject: &Subject) -> Option<(String, (Node, Node))> {
+fn place(subject: &Subject) -> Option<(String, (NodeNumber, NodeNumber))> {
     Some(match subject {
         Subject::Latency { pair, page } => {
             (format!("Idle latency, {} pages", page.name()), (pair.cpu, pair.memory))
@@ -109,14 +109,14 @@ fn place(subject: &Subject) -> Option<(String, (Node, Node))> {
 
 /// A matrix; one that is wider than the terminal in parts, one below the other.
 fn matrix(out: &mut String, title: &str, cells: &Cells<'_>, colour: bool, width: usize) {
-    let (mut rows, mut columns): (Vec<Node>, Vec<Node>) = cells.keys().copied().unzip();
+    let (mut rows, mut columns): (Vec<NodeNumber>, Vec<NodeNumber>) = cells.keys().copied().unzip();
     for list in [&mut rows, &mut columns] {
         list.sort();
         list.dedup();
     }
     let values: Vec<f64> = cells.values().filter_map(|c| c.value).collect();
     let (least, most) = values.iter().fold((f64::MAX, 0.0_f64), |(l, h), v| (l.min(*v), h.max(*v)));
-    let shade = |cell: &Cell| {
+    let shade = |cell: &MeasuredCell| {
         let value = cell.value.filter(|_| colour && most > least)?;
         let share = (value - least) / (most - least);
         let bad = if cell.unit.less_is_better() { share } else { 1.0 - share };
@@ -136,9 +136,9 @@ fn matrix(out: &mut String, title: &str, cells: &Cells<'_>, colour: bool, width:
 fn part(
     out: &mut String,
     cells: &Cells<'_>,
-    rows: &[Node],
-    columns: &[Node],
-    shade: &dyn Fn(&Cell) -> Option<u8>,
+    rows: &[NodeNumber],
+    columns: &[NodeNumber],
+    shade: &dyn Fn(&MeasuredCell) -> Option<u8>,
 ) {
     let _ = write!(out, "{:>NAME$}", "node");
     for column in columns {
@@ -161,7 +161,7 @@ fn part(
 
 /// What firmware says of the same pairs, in a line each.
 fn firmware(out: &mut String, m: &Measurement, cells: &Cells<'_>, width: usize) {
-    let text = |what: &str, of: &dyn Fn(Node, Node) -> Option<String>| {
+    let text = |what: &str, of: &dyn Fn(NodeNumber, NodeNumber) -> Option<String>| {
         let all: Option<Vec<String>> = cells.keys().map(|(a, b)| of(*a, *b)).collect();
         all.map(|values| hung(&format!("  {what}, row by row: {}\n", values.join(" ")), width))
     };
@@ -170,12 +170,12 @@ fn firmware(out: &mut String, m: &Measurement, cells: &Cells<'_>, width: usize) 
     slit.into_iter().chain(hmat).for_each(|t| *out += &t);
 }
 
-fn shown(cell: &Cell) -> String {
+fn shown(cell: &MeasuredCell) -> String {
     match (&cell.verdict, cell.value) {
-        (Verdict::Failed { .. }, _) => "failed".into(),
-        (Verdict::Absent { .. }, _) | (_, None) => "–".into(),
+        (Credibility::Failed { .. }, _) => "failed".into(),
+        (Credibility::Absent { .. }, _) | (_, None) => "–".into(),
         (verdict, Some(v)) => {
-            let mark = if *verdict == Verdict::Noisy { "~" } else { "" };
+            let mark = if *verdict == Credibility::Noisy { "~" } else { "" };
             if v < 1000.0 { format!("{mark}{v:.1}") } else { format!("{mark}{}", whole(v)) }
         }
     }
@@ -198,7 +198,7 @@ fn several(out: &mut String, m: &Measurement) {
 }
 
 fn curves(out: &mut String, m: &Measurement) {
-    let mut seen: Vec<(Pair, Mix)> = Vec::new();
+    let mut seen: Vec<(NodePair, Mix)> = Vec::new();
     for cell in &m.cells {
         let Subject::Loaded { pair, mix, .. } = &cell.subject else { continue };
         if seen.contains(&(*pair, *mix)) {
@@ -232,8 +232,8 @@ fn foot(m: &Measurement) -> String {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for cell in &m.cells {
         let said = match &cell.verdict {
-            Verdict::Failed { why } => format!("failed: {why}"),
-            Verdict::Absent { why, remedy } => format!("–: {why}\n   help: {remedy}"),
+            Credibility::Failed { why } => format!("failed: {why}"),
+            Credibility::Absent { why, remedy } => format!("–: {why}\n   help: {remedy}"),
             _ => continue,
         };
         match reasons.iter_mut().find(|(r, _)| *r == said) {
@@ -260,19 +260,20 @@ fn foot(m: &Measurement) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use homenode_measure::{Ask, Host, Synthetic, measure, plan};
+    use homenode_measure::{Host, MeasureRequest, Synthetic, measure, plan};
 
     #[test]
     fn a_matrix_has_a_row_a_node_and_shades_only_in_colour() {
         let machine = homenode_machine::preset("cxl").unwrap();
-        let (host, ask) = (Host::like(&machine), Ask::quick());
+        let (host, ask) = (Host::like(&machine), MeasureRequest::quick());
         let plan = plan(&host, &ask);
         let mut m = measure(&host, &ask, &plan, &mut Synthetic::new(&machine), &|| false, &mut |_, _| {});
         let plain = matrices(&m, false, usize::MAX);
         assert!(plain.contains("Idle latency, 2 MiB pages, ns") && !plain.contains('\u{1b}'), "{plain}");
         assert!(matrices(&m, true, usize::MAX).contains("\u{1b}[30;48;5;"));
         let subject = m.cells[0].subject.clone();
-        m.cells[0] = Cell::failed(subject, homenode_measure::Unit::Ns, "pages were astray", Vec::new());
+        m.cells[0] =
+            MeasuredCell::failed(subject, homenode_measure::CellUnit::Ns, "pages were astray", Vec::new());
         let plain = matrices(&m, false, usize::MAX);
         assert!(plain.contains("     failed") && plain.contains("failed: pages were astray"), "{plain}");
     }
@@ -280,7 +281,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         let machine = homenode_machine::preset("epyc-nps4").unwrap();
-        let (host, ask) = (Host::like(&machine), Ask::quick());
+        let (host, ask) = (Host::like(&machine), MeasureRequest::quick());
         let plan = plan(&host, &ask);
         let m = measure(&host, &ask, &plan, &mut Synthetic::new(&machine), &|| false, &mut |_, _| {});
         let all =

@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use homenode_dataset::synthetic::Spec;
-use homenode_dataset::{Dataset, Memory};
+use homenode_dataset::synthetic::SyntheticSpec;
+use homenode_dataset::{Dataset, MemoryDataset};
 use homenode_model::{Bytes, NodeId, Ns};
-use homenode_report::Report;
+use homenode_report::RecordingReport;
 use homenode_text::human;
 use homenode_top::display::{draw, press};
 use homenode_top::glance::{Glance, Now, ObjectLine, State};
-use homenode_top::lines::{self, Choice, Order};
+use homenode_top::lines::{self, Choice, SortOrder};
 use homenode_top::screen::Key;
 use homenode_view::live::Pulse;
 use ratatui_core::backend::TestBackend;
 use ratatui_core::terminal::Terminal;
 
 fn set() -> Dataset {
-    let spec = Spec { iterations: 12, blocks: 200, nodes: 4, seed: 7, rank: None };
-    let mut memory = Memory::default();
+    let spec = SyntheticSpec { iterations: 12, blocks: 200, nodes: 4, seed: 7, rank: None };
+    let mut memory = MemoryDataset::default();
     let ended = spec.fill(&mut memory, &mut |_, _| true).unwrap();
     let mut meta = spec.meta();
     meta.ended = Some(ended);
@@ -95,7 +95,7 @@ fn the_keys() {
 #[test]
 fn numbers_are_those_of_the_report() {
     let set = set();
-    let (report, glance) = (Report::of(&set), glance(&set));
+    let (report, glance) = (RecordingReport::of(&set), glance(&set));
     let lines = drawn(&glance, 120, 40, &Choice::default());
     let shown = report.objects.iter().filter(|o| o.remote.part > 0).count();
     assert!(shown > 3);
@@ -164,7 +164,7 @@ fn keys_scroll_order_and_quit() {
     }
     assert_eq!(choice.first, objects - 1);
     press(Key::Char('o'), &mut choice, objects);
-    assert_eq!((choice.order, choice.first), (Order::Moved, 0));
+    assert_eq!((choice.order, choice.first), (SortOrder::Moved, 0));
     press(Key::Char('p'), &mut choice, objects);
     assert!(choice.paused && press(Key::Char('q'), &mut choice, objects));
     press(Key::Home, &mut choice, 0);
@@ -185,10 +185,10 @@ fn orders_differ() {
     let names = |order| {
         let choice = Choice { order, ..Choice::default() };
         let lines = lines::objects(&glance, 80, 20, &choice);
-        let name = |l: &lines::Line| l.text.split(' ').next().unwrap().to_owned();
+        let name = |l: &lines::DisplayLine| l.text.split(' ').next().unwrap().to_owned();
         lines.iter().skip(2).map(name).collect::<Vec<_>>()
     };
-    assert_eq!(names(Order::Remote), ["first", "second", "third"]);
-    assert_eq!(names(Order::Moved), ["third", "first", "second"]);
-    assert_eq!(names(Order::Size), ["second", "third", "first"]);
+    assert_eq!(names(SortOrder::Remote), ["first", "second", "third"]);
+    assert_eq!(names(SortOrder::Moved), ["third", "first", "second"]);
+    assert_eq!(names(SortOrder::Size), ["second", "third", "first"]);
 }

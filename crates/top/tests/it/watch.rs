@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use homenode_dataset::folder::STREAMS;
-use homenode_dataset::{Basis, Ended, Kind, Meta, Writer};
+use homenode_dataset::{Basis, DatasetMeta, DatasetWriter, Ended, RecordingKind};
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 use homenode_top::display::End;
 use homenode_top::glance::Glance;
-use homenode_top::{Display, Form, Shown, State, Watch, watch};
+use homenode_top::{Display, DisplayForm, SharedPicture, State, Watch, watch};
 use homenode_wire::facts::Origin;
-use homenode_wire::live::{self as wire, BUFFER, Cause, IntervalNo, IterationNo, Live, ObjectNo, Pages};
+use homenode_wire::live::{
+    self as wire, BUFFER, IntervalNo, IterationNo, LiveRecord, MoveOrigin, ObjectNo, Pages,
+};
 
 /// As long as a busy machine takes.
 const LONG: Duration = Duration::from_secs(120);
@@ -25,22 +27,22 @@ fn fresh(name: &str) -> PathBuf {
     folder
 }
 
-fn append(file: &mut File, records: &[Live]) {
+fn append(file: &mut File, records: &[LiveRecord]) {
     let mut buffer = vec![0; BUFFER];
     let mut writer = wire::Writer::new(&mut buffer).unwrap();
     records.iter().for_each(|r| writer.add(r).unwrap());
     file.write_all(writer.finish()).unwrap();
 }
 
-fn start() -> Vec<Live> {
+fn start() -> Vec<LiveRecord> {
     let page = Bytes::kib(4);
-    let node = |n: u16| Live::Node {
+    let node = |n: u16| LiveRecord::Node {
         node: NodeId(n),
         memory: Bytes::gib(1),
         cpus: vec![u32::from(n)],
         distances: vec![10, 20],
     };
-    let object = Live::Object {
+    let object = LiveRecord::Object {
         number: ObjectNo(0),
         origin: Origin::Allocated([0; homenode_wire::facts::FRAMES]),
         address: 0x7f00_0000_0000,
@@ -48,13 +50,19 @@ fn start() -> Vec<Live> {
         birth: Ns(1),
         python: Some("app.py:12 (main)".into()),
     };
-    let start =
-        Live::Start { clock: Ns(0), pid: 7, nodes: 2, pretended: false, page, policy: "next-touch".into() };
+    let start = LiveRecord::Start {
+        clock: Ns(0),
+        pid: 7,
+        nodes: 2,
+        pretended: false,
+        page,
+        policy: "next-touch".into(),
+    };
     vec![start, node(0), node(1), object]
 }
 
-fn seen(interval: u32, node: u16, home: u16, told: u32) -> Live {
-    Live::Seen {
+fn seen(interval: u32, node: u16, home: u16, told: u32) -> LiveRecord {
+    LiveRecord::Seen {
         interval: IntervalNo(interval),
         region: None,
         object: ObjectNo(0),
@@ -66,26 +74,26 @@ fn seen(interval: u32, node: u16, home: u16, told: u32) -> Live {
     }
 }
 
-fn round(number: u32) -> [Live; 2] {
+fn round(number: u32) -> [LiveRecord; 2] {
     let (begin, end) = (Ns(u64::from(number) * 1000), Ns(u64::from(number) * 1000 + 900));
     let iteration = IterationNo(number);
     [
-        Live::Interval { index: IntervalNo(number - 1), begin, end, iteration: Some(iteration) },
-        Live::Iteration { number: iteration, begin, end, told: true },
+        LiveRecord::Interval { index: IntervalNo(number - 1), begin, end, iteration: Some(iteration) },
+        LiveRecord::Iteration { number: iteration, begin, end, told: true },
     ]
 }
 
 /// A recording without an end, its writer and its stream.
-fn recording(folder: &Path) -> (Writer, File) {
-    let meta = Meta::new(Kind::Run, Basis::Presence, vec!["./app".into(), "4".into()]);
-    let writer = Writer::create(folder, meta).unwrap();
+fn recording(folder: &Path) -> (DatasetWriter, File) {
+    let meta = DatasetMeta::new(RecordingKind::Run, Basis::Presence, vec!["./app".into(), "4".into()]);
+    let writer = DatasetWriter::create(folder, meta).unwrap();
     fs::create_dir(folder.join(STREAMS)).unwrap();
     let mut stream = File::create(folder.join(STREAMS).join("live.7")).unwrap();
     append(&mut stream, &start());
     (writer, stream)
 }
 
-fn until(shown: &Shown, holds: impl Fn(&Glance) -> bool) -> Arc<Glance> {
+fn until(shown: &SharedPicture, holds: impl Fn(&Glance) -> bool) -> Arc<Glance> {
     let begun = Instant::now();
     loop {
         let glance = shown.get();
@@ -101,7 +109,7 @@ fn until(shown: &Shown, holds: impl Fn(&Glance) -> bool) -> Arc<Glance> {
 fn what_is_recorded_is_shown_until_the_end() {
     let folder = fresh("top-watch").join("r.hnrec");
     let (writer, mut stream) = recording(&folder);
-    let shown = Shown::default();
+    let shown = SharedPicture::default();
     let (notes, command) = (vec!["a note".to_owned()], String::new());
     let watch = Watch { recording: folder.clone(), command, notes, process: None };
     let to = shown.clone();
@@ -109,13 +117,13 @@ fn what_is_recorded_is_shown_until_the_end() {
     let first = until(&shown, |g| g.state == State::Runs && !g.objects.is_empty());
     assert_eq!((first.command.as_str(), first.notes[0].as_str()), ("./app 4", "a note"));
     assert_eq!(first.objects[0].name, "app.py:12");
-    let migration = Live::Migration {
+    let migration = LiveRecord::Migration {
         time: Ns(950),
         object: ObjectNo(0),
         pages: Pages { first: 16, count: 32 },
         from: NodeId(0),
         to: NodeId(1),
-        cause: Cause::NextTouch,
+        cause: MoveOrigin::NextTouch,
         region: None,
         cost: None,
         outcome: MoveResult::Moved,
@@ -142,14 +150,14 @@ fn what_is_recorded_is_shown_until_the_end() {
         output: &String::new,
         stop: &|| false,
     };
-    let end = display(Some(1)).show(Form::Plain { to: &mut text, columns: 80 }).unwrap();
+    let end = display(Some(1)).show(DisplayForm::Plain { to: &mut text, columns: 80 }).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert_eq!(end, End::Counted);
     assert!(text.contains("32 pages moved · 75.0 % of 40 sightings remote"), "{text}");
-    append(&mut stream, &[Live::End { whole: true }]);
+    append(&mut stream, &[LiveRecord::End { whole: true }]);
     writer.finish(Ended { status: Some(0), signal: None, elapsed_ns: 5000 }).unwrap();
     let mut lines = Vec::new();
-    let end = display(None).show(Form::Json(&mut lines)).unwrap();
+    let end = display(None).show(DisplayForm::Json(&mut lines)).unwrap();
     assert_eq!(end, End::Ended);
     let last = String::from_utf8(lines).unwrap();
     let last: serde_json::Value = serde_json::from_str(last.lines().last().unwrap()).unwrap();
@@ -174,7 +182,7 @@ fn a_program_that_is_gone_leaves_a_recording_without_an_end() {
     let folder = fresh("top-gone").join("r.hnrec");
     let (_, mut stream) = recording(&folder);
     append(&mut stream, &round(1));
-    let shown = Shown::default();
+    let shown = SharedPicture::default();
     // The kernel gives no number as high as that.
     let process = Some(u32::MAX);
     let watch = Watch { recording: folder, command: "./app".into(), notes: Vec::new(), process };
@@ -187,7 +195,7 @@ fn a_program_that_is_gone_leaves_a_recording_without_an_end() {
 fn a_recording_that_is_removed_ends_the_picture() {
     let folder = fresh("top-removed").join("r.hnrec");
     let (_writer, stream) = recording(&folder);
-    let shown = Shown::default();
+    let shown = SharedPicture::default();
     let watch = Watch { recording: folder.clone(), command: String::new(), notes: Vec::new(), process: None };
     let to = shown.clone();
     let watching = std::thread::spawn(move || watch.run(&to, &|| false));

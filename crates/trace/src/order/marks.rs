@@ -3,15 +3,15 @@
 use homenode_log::Mark as LogMark;
 use homenode_model::{LineNo, ThreadId, Ticks};
 
-use super::{Order, Sink, Source, WAITS, Wait};
-use crate::found::IterationSource;
+use super::{Order, RecordSource, StepSink, WAITS, Wait};
+use crate::found::IterationOrigin;
 use crate::step::{Mark, Sync, SyncId};
 
-impl<S: Source> Order<S> {
+impl<S: RecordSource> Order<S> {
     /// Processes a mark of thread `t`; false if the thread has to wait, then the mark comes again
     /// when it is woken.
     #[allow(clippy::too_many_lines)] // one arm a mark
-    pub(super) fn mark<K: Sink>(&mut self, t: usize, tick: Ticks, mark: LogMark, sink: &mut K) -> bool {
+    pub(super) fn mark<K: StepSink>(&mut self, t: usize, tick: Ticks, mark: LogMark, sink: &mut K) -> bool {
         let thread = ThreadId(t as u32);
         let now = tick.0.saturating_add(self.threads[t].shift);
         match mark {
@@ -145,7 +145,7 @@ impl<S: Source> Order<S> {
             }
             LogMark::Heap { address } => self.space.heap(address),
             LogMark::Iteration { number, .. } => {
-                self.iterations = Some(IterationSource::Told);
+                self.iterations = Some(IterationOrigin::Told);
                 sink.mark(thread, tick, Mark::Iteration { number: number as u32 });
             }
             LogMark::NextTouch { address, bytes, .. } => {
@@ -159,17 +159,17 @@ impl<S: Source> Order<S> {
     }
 
     /// A region or barrier begins in which rounds were sought: a round may begin with it.
-    fn symbol<K: Sink>(&mut self, t: usize, tick: Ticks, sink: &mut K) {
+    fn symbol<K: StepSink>(&mut self, t: usize, tick: Ticks, sink: &mut K) {
         if t == 0
             && let Some(number) = self.rounds.symbol()
         {
-            self.iterations.get_or_insert(IterationSource::Found);
+            self.iterations.get_or_insert(IterationOrigin::Found);
             sink.mark(ThreadId(0), tick, Mark::Iteration { number });
         }
     }
 
     /// Thread `t` has done its part of a region.
-    fn leave<K: Sink>(&mut self, t: usize, tick: Ticks, now: u64, instance: u64, sink: &mut K) {
+    fn leave<K: StepSink>(&mut self, t: usize, tick: Ticks, now: u64, instance: u64, sink: &mut K) {
         let fresh = self.fresh_sync();
         let team = self.teams.entry(instance).or_default();
         let sync = *team.join.get_or_insert(fresh);
@@ -187,7 +187,7 @@ impl<S: Source> Order<S> {
         SyncId(self.syncs - 1)
     }
 
-    fn signal<K: Sink>(&mut self, thread: ThreadId, tick: Ticks, sink: &mut K) -> SyncId {
+    fn signal<K: StepSink>(&mut self, thread: ThreadId, tick: Ticks, sink: &mut K) -> SyncId {
         let sync = self.fresh_sync();
         sink.sync(thread, tick, Sync::Signal(sync));
         sync
@@ -199,7 +199,7 @@ impl<S: Source> Order<S> {
     }
 
     /// The thread goes on not before `time`.
-    fn resume<K: Sink>(&mut self, t: usize, tick: Ticks, time: u64, id: SyncId, n: u32, sink: &mut K) {
+    fn resume<K: StepSink>(&mut self, t: usize, tick: Ticks, time: u64, id: SyncId, n: u32, sink: &mut K) {
         let thread = &mut self.threads[t];
         thread.shift = thread.shift.max(time.saturating_sub(tick.0));
         sink.sync(ThreadId(t as u32), tick, Sync::Wait { id, n });
@@ -217,7 +217,14 @@ impl<S: Source> Order<S> {
         }
     }
 
-    fn barrier<K: Sink>(&mut self, t: usize, tick: Ticks, now: u64, which: (u64, u64), sink: &mut K) -> bool {
+    fn barrier<K: StepSink>(
+        &mut self,
+        t: usize,
+        tick: Ticks,
+        now: u64,
+        which: (u64, u64),
+        sink: &mut K,
+    ) -> bool {
         let members = self.teams.get(&which.0).map_or(1, |team| team.members);
         let fresh = self.fresh_sync();
         let wait = Wait::Barrier(which.0, which.1);
@@ -258,7 +265,7 @@ impl<S: Source> Order<S> {
     }
 
     /// Waits, in modelled time, for the last holder's release.
-    fn follow<K: Sink>(&mut self, t: usize, tick: Ticks, lock: u64, sink: &mut K) {
+    fn follow<K: StepSink>(&mut self, t: usize, tick: Ticks, lock: u64, sink: &mut K) {
         let released = self.locks.get(&lock).and_then(|l| l.released);
         if let Some((sync, time, by)) = released
             && by != t
@@ -267,7 +274,7 @@ impl<S: Source> Order<S> {
         }
     }
 
-    fn release<K: Sink>(&mut self, t: usize, tick: Ticks, now: u64, lock: u64, sink: &mut K) {
+    fn release<K: StepSink>(&mut self, t: usize, tick: Ticks, now: u64, lock: u64, sink: &mut K) {
         let sync = self.signal(ThreadId(t as u32), tick, sink);
         let state = self.locks.entry(lock).or_default();
         state.depth = state.depth.saturating_sub(1);
@@ -280,7 +287,7 @@ impl<S: Source> Order<S> {
 
     /// Nothing can go on: the recording was cut off. Grants what the earliest waiting thread waits
     /// for.
-    pub(super) fn let_go<K: Sink>(&mut self, sink: &mut K) {
+    pub(super) fn let_go<K: StepSink>(&mut self, sink: &mut K) {
         self.cut_off += 1;
         let time = |t: &super::Thread<S>| t.next.map_or(WAITS, |r| r.tick.0.saturating_add(t.shift));
         let waiting = self.threads.iter().enumerate().filter(|(_, t)| t.waits.is_some() && !t.ended);

@@ -4,7 +4,7 @@ use super::*;
 
 struct List(std::vec::IntoIter<Record>);
 
-impl Source for List {
+impl RecordSource for List {
     fn next(&mut self) -> Result<Option<Record>, LogError> {
         Ok(self.0.next())
     }
@@ -13,7 +13,7 @@ impl Source for List {
 #[derive(Default, Debug, PartialEq)]
 struct Steps(Vec<(u32, u64, String)>);
 
-impl Sink for Steps {
+impl StepSink for Steps {
     fn access(&mut self, thread: ThreadId, tick: Ticks, line: LineNo, write: bool) -> bool {
         self.0.push((thread.0, tick.0, format!("{} {}", if write { "w" } else { "r" }, line.0 % 64)));
         false
@@ -27,23 +27,23 @@ impl Sink for Steps {
 }
 
 fn at(tick: u64, mark: LogMark) -> Record {
-    Record { tick: Ticks(tick), what: What::Mark(mark) }
+    Record { tick: Ticks(tick), what: RecordKind::Mark(mark) }
 }
 
 fn access(tick: u64, line: u64, write: bool) -> Record {
-    Record { tick: Ticks(tick), what: What::Access { line: LineNo(0x1000_0000 + line), write, pc: 0 } }
+    Record { tick: Ticks(tick), what: RecordKind::Access { line: LineNo(0x1000_0000 + line), write, pc: 0 } }
 }
 
 fn merged(logs: Vec<Vec<Record>>) -> (Vec<(u32, u64, String)>, u64) {
-    let mut turns = Turns::default();
+    let mut turns = LockTurns::default();
     for r in logs.iter().flatten() {
-        if let What::Mark(LogMark::Acquire { lock, order }) = r.what {
+        if let RecordKind::Mark(LogMark::Acquire { lock, order }) = r.what {
             turns.push(lock, order);
         }
     }
     turns.sort();
     let sources = logs.into_iter().map(|l| List(l.into_iter())).collect();
-    let mut order = Order::new(sources, turns, Space::new(vec![])).unwrap();
+    let mut order = Order::new(sources, turns, AddressSpace::new(vec![])).unwrap();
     let mut steps = Steps::default();
     while order.advance(&mut steps, 3).unwrap() {}
     (steps.0, order.cut_off())
@@ -133,7 +133,7 @@ fn locks_change_hands_as_recorded() {
 fn a_thread_that_ends_has_left_its_team() {
     // The last region of libomp's thread 1.
     let mut logs = team();
-    let last = |r: &Record| matches!(r.what, What::Mark(LogMark::TaskEnd { .. }));
+    let last = |r: &Record| matches!(r.what, RecordKind::Mark(LogMark::TaskEnd { .. }));
     let at = logs[0].iter().rposition(last).unwrap();
     logs[0].remove(at);
     let (steps, cut_off) = merged(logs);
@@ -146,7 +146,7 @@ fn a_thread_that_ends_has_left_its_team() {
 #[test]
 fn a_recording_that_was_cut_off_ends() {
     let is_end =
-        |r: &Record| matches!(r.what, What::Mark(LogMark::TaskEnd { .. } | LogMark::ThreadEnd { .. }));
+        |r: &Record| matches!(r.what, RecordKind::Mark(LogMark::TaskEnd { .. } | LogMark::ThreadEnd { .. }));
     let logs: Vec<Vec<Record>> =
         team().into_iter().map(|l| l.into_iter().filter(|r| !is_end(r)).collect()).collect();
     let (_, cut_off) = merged(logs);

@@ -6,16 +6,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use homenode_error::{Context, Error, Failure, Result};
+use homenode_error::{Context, Error, FailureKind, Result};
 use homenode_log::recording::Recording;
 use homenode_model::Topology;
 use homenode_schemes::scheme::Layout;
-use homenode_schemes::{self as schemes, Loaded, Pass};
+use homenode_schemes::{self as schemes, LoadedRecording, Pass};
 use homenode_sim::memory::MemoryOptions;
 use homenode_sim::run::Job;
 use homenode_task::Task;
 
-use crate::scheme::Scheme;
+use crate::scheme::TrialScheme;
 
 /// A recording of the program, and the machine to simulate.
 #[derive(Clone, Debug)]
@@ -32,13 +32,13 @@ pub struct Prediction {
 /// The recording cannot be read, or its threads do not fit the machine.
 pub(super) fn times(
     prediction: &Prediction,
-    schemes: &[(&'static str, Scheme)],
+    schemes: &[(&'static str, TrialScheme)],
     task: &dyn Task,
 ) -> Result<Vec<Option<u64>>> {
     let recording = Recording::open(&prediction.recording)
         .context(|| "cannot predict".into())
-        .map_err(|e| e.kind(Failure::Usage))?;
-    let loaded = Loaded::new(recording)?;
+        .map_err(|e| e.kind(FailureKind::Usage))?;
+    let loaded = LoadedRecording::new(recording)?;
     let machine = &prediction.machine;
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let pass = Pass { loaded: &loaded, workers, task };

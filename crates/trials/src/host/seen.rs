@@ -14,14 +14,14 @@ const FIRST: Duration = Duration::from_millis(100);
 
 /// What was seen of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ObservedRun {
     /// Pages by node at the last look, in kilobytes.
     pub kilobytes: BTreeMap<u16, u64>,
     /// Nodes that each thread was seen on.
     pub threads: BTreeMap<u32, BTreeSet<u16>>,
 }
 
-impl Seen {
+impl ObservedRun {
     /// Looks at the process and what it has become until `ended` tells of its end.
     pub fn of(process: u32, nodes: &[u16], ended: &Receiver<()>) -> Self {
         let mut seen = Self::default();
@@ -112,9 +112,9 @@ mod tests {
 7f00 default anon=2 dirty=2 N1=2 kernelpagesize_kB=2048
 ";
         assert_eq!(kilobytes(maps), BTreeMap::from([(0, 4), (1, 4108)]));
-        let seen = Seen { kilobytes: BTreeMap::from([(0, 25), (1, 75)]), ..Seen::default() };
+        let seen = ObservedRun { kilobytes: BTreeMap::from([(0, 25), (1, 75)]), ..ObservedRun::default() };
         assert_eq!(seen.homes().as_deref(), Some("0:25 1:75"));
-        assert_eq!(Seen::default().homes(), None);
+        assert_eq!(ObservedRun::default().homes(), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! - Only this machine reaches it: it listens on 127.0.0.1.
 //! - The path begins with a token of 128 random bits. Other users of this machine do not know it.
 //! - `Host` must be a loopback name: a site that resolves its own name to 127.0.0.1 is refused.
-//! - `Origin` and `Sec-Fetch-Site`, where a browser sends them, must be the page's own.
+//! - `Origin` and `Sec-Fetch-ServedContent`, where a browser sends them, must be the page's own.
 //! - Nothing can be changed: only GET and HEAD are answered, and no path of the system is ever
 //!   opened.
 //! - A request's head, its time and the number of connections are bounded.
@@ -24,15 +24,15 @@ use homenode_report::Unit;
 use homenode_report::time::Timeline;
 use serde::Serialize;
 
-pub use request::{Refusal, Request, read};
+pub use request::{HttpRequest, Refusal, read};
 
 use crate::history;
 use crate::live::Pulse;
-use crate::model::Model;
+use crate::model::PageModel;
 use crate::opened::Opened;
-use crate::page::{self, Home};
+use crate::page::{self, PictureSource};
 use crate::tiles::build::{Window, finer};
-use crate::tiles::nodes::Nodes;
+use crate::tiles::nodes::RecordedNodes;
 use crate::tiles::pyramid::Pyramid;
 
 /// Most connections at a time.
@@ -64,7 +64,7 @@ struct Tables {
     set: Dataset,
     /// Its intervals, which are read when they are first needed.
     timeline: OnceLock<Timeline>,
-    nodes: Nodes,
+    nodes: RecordedNodes,
     units: BTreeMap<ObjectId, Unit>,
     pyramid: OnceLock<Arc<Pyramid>>,
 }
@@ -72,7 +72,7 @@ struct Tables {
 impl Tables {
     fn new(
         set: Dataset,
-        nodes: Nodes,
+        nodes: RecordedNodes,
         units: BTreeMap<ObjectId, Unit>,
         pyramid: Option<Arc<Pyramid>>,
     ) -> Self {
@@ -85,7 +85,7 @@ impl Tables {
     }
 
     fn of(opened: &Opened) -> Self {
-        let nodes = Nodes::of(&opened.set, &opened.report);
+        let nodes = RecordedNodes::of(&opened.set, &opened.report);
         let unit = |o: &homenode_report::objects::ObjectReport| Some((o.object?, o.remote.of));
         let units = opened.report.objects.iter().filter_map(unit).collect();
         Self::new(opened.set.clone(), nodes, units, opened.pyramid.clone())
@@ -94,26 +94,31 @@ impl Tables {
 
 /// What the page shows: its data, and the recordings that the data is of.
 #[derive(Debug, Default)]
-pub struct Shown {
+pub struct ServedPage {
     model: String,
     command: Vec<String>,
     tables: Vec<Tables>,
 }
 
-impl Shown {
+impl ServedPage {
     /// A page of recordings: the one, and the one beside it if there is one.
     ///
     /// # Errors
     /// The model cannot be written as JSON.
-    pub fn new(model: &Model, opened: &[Opened]) -> Result<Self, serde_json::Error> {
+    pub fn new(model: &PageModel, opened: &[Opened]) -> Result<Self, serde_json::Error> {
         let tables = opened.iter().map(Tables::of).collect();
         Ok(Self { model: page::json(model)?, command: model.summary.command.clone(), tables })
     }
 }
 
-impl Shown {
+impl ServedPage {
     /// What was drawn of a recording before, as JSON.
-    pub(crate) fn kept(model: String, set: Dataset, nodes: Nodes, units: BTreeMap<ObjectId, Unit>) -> Self {
+    pub(crate) fn kept(
+        model: String,
+        set: Dataset,
+        nodes: RecordedNodes,
+        units: BTreeMap<ObjectId, Unit>,
+    ) -> Self {
         let command = set.meta().command.clone();
         Self { model, command, tables: vec![Tables::new(set, nodes, units, None)] }
     }
@@ -133,7 +138,7 @@ impl Shown {
 
 /// How far a recording is, for a page that asks again and again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Progress {
+pub struct RecordingProgress {
     /// Counts what is shown: 0 while nothing is.
     pub version: u64,
     /// What homenode is doing, for a person; empty: nothing more is to come.
@@ -148,37 +153,37 @@ pub struct Progress {
 
 /// What is served: a page, and finer pictures of its recordings. What is shown may change.
 #[derive(Debug, Default)]
-pub struct Site {
-    shown: RwLock<Arc<Shown>>,
-    progress: Mutex<Progress>,
+pub struct ServedContent {
+    shown: RwLock<Arc<ServedPage>>,
+    progress: Mutex<RecordingProgress>,
     asked: Mutex<Option<Instant>>,
     /// Only one finer picture is drawn at a time.
     drawing: Mutex<()>,
 }
 
-impl Site {
+impl ServedContent {
     /// Nothing yet of a program: the page says what homenode is doing.
     pub fn empty(command: &[String], doing: &str) -> Self {
         let site = Self::default();
         *site.shown.write().unwrap_or_else(PoisonError::into_inner) =
-            Arc::new(Shown { command: command.to_vec(), ..Shown::default() });
+            Arc::new(ServedPage { command: command.to_vec(), ..ServedPage::default() });
         site.tell(|p| doing.clone_into(&mut p.doing));
         site
     }
 
     /// Shows something else from now on.
-    pub fn show(&self, shown: Shown) {
+    pub fn show(&self, shown: ServedPage) {
         self.show_shared(Arc::new(shown));
     }
 
-    /// As [`Site::show`], of something that somebody else holds, too.
-    pub(crate) fn show_shared(&self, shown: Arc<Shown>) {
+    /// As [`ServedContent::show`], of something that somebody else holds, too.
+    pub(crate) fn show_shared(&self, shown: Arc<ServedPage>) {
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = shown;
         self.tell(|p| p.version += 1);
     }
 
     /// Changes what pages that ask are told.
-    pub fn tell(&self, change: impl FnOnce(&mut Progress)) {
+    pub fn tell(&self, change: impl FnOnce(&mut RecordingProgress)) {
         change(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -188,7 +193,7 @@ impl Site {
     }
 
     /// The answer to a request that was admitted: its type and its body.
-    fn answer(&self, path: &str, request: &Request) -> Result<(&'static str, Vec<u8>), Refusal> {
+    fn answer(&self, path: &str, request: &HttpRequest) -> Result<(&'static str, Vec<u8>), Refusal> {
         const JSON: &str = "application/json";
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let shown = Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner));
@@ -197,7 +202,7 @@ impl Site {
         };
         match path {
             "" => {
-                let page = page::around(&shown.model, &shown.command, Home::Server);
+                let page = page::around(&shown.model, &shown.command, PictureSource::Server);
                 return Ok(("text/html; charset=utf-8", page.into_bytes()));
             }
             "api/model" if shown.model.is_empty() => return Err(Refusal::NotFound),
@@ -284,7 +289,7 @@ impl Server {
     }
 
     /// Answers until `stop` says so. Connections that are open then end with the process.
-    pub fn run(self, site: &Arc<Site>, stop: &dyn Fn() -> bool) {
+    pub fn run(self, site: &Arc<ServedContent>, stop: &dyn Fn() -> bool) {
         let token: Arc<str> = self.token.into();
         let open = Arc::new(AtomicUsize::new(0));
         while !stop() {
@@ -310,7 +315,7 @@ impl Server {
     }
 }
 
-fn serve(stream: &TcpStream, token: &str, site: &Site) -> io::Result<()> {
+fn serve(stream: &TcpStream, token: &str, site: &ServedContent) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -338,7 +343,7 @@ fn respond(
          X-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n\
          Cross-Origin-Opener-Policy: same-origin\r\nCross-Origin-Resource-Policy: same-origin\r\n\r\n",
         body.len(),
-        page::policy(Home::Server)
+        page::policy(PictureSource::Server)
     );
     stream.write_all(head.as_bytes())?;
     if !head_only {

@@ -10,7 +10,7 @@ const MOST_HEADERS: usize = 64;
 
 /// A request that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct HttpRequest {
     /// The method, as in `GET`.
     pub method: String,
     /// The path, without the query.
@@ -63,7 +63,7 @@ impl Refusal {
 ///
 /// # Errors
 /// The connection failed or was closed; or the inner refusal.
-pub fn read(from: &mut impl Read) -> io::Result<Result<Request, Refusal>> {
+pub fn read(from: &mut impl Read) -> io::Result<Result<HttpRequest, Refusal>> {
     let mut head = Vec::new();
     let mut buffer = [0; 2048];
     loop {
@@ -82,7 +82,7 @@ pub fn read(from: &mut impl Read) -> io::Result<Result<Request, Refusal>> {
 }
 
 /// The request; nothing while it is not whole.
-fn parse(head: &[u8]) -> Result<Option<Request>, Refusal> {
+fn parse(head: &[u8]) -> Result<Option<HttpRequest>, Refusal> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     match parsed.parse(head) {
@@ -94,11 +94,11 @@ fn parse(head: &[u8]) -> Result<Option<Request>, Refusal> {
     let target = parsed.path.unwrap_or("");
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let pair = |pair: &str| pair.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned()));
-    let mut request = Request {
+    let mut request = HttpRequest {
         method: parsed.method.unwrap_or("").to_owned(),
         path: path.to_owned(),
         query: query.split('&').filter_map(pair).collect(),
-        ..Request::default()
+        ..HttpRequest::default()
     };
     for header in parsed.headers.iter() {
         let value = || String::from_utf8_lossy(header.value).trim().to_ascii_lowercase();
@@ -122,7 +122,7 @@ fn is_loopback(host: &str) -> bool {
     ["127.0.0.1", "localhost", "[::1]"].contains(&name)
 }
 
-impl Request {
+impl HttpRequest {
     /// Whether the request may be answered, and what it asks for: the path behind the token.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ fn same_text(a: &str, b: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn request(text: &str) -> Request {
+    fn request(text: &str) -> HttpRequest {
         parse(text.replace('\n', "\r\n").as_bytes()).unwrap().unwrap()
     }
 

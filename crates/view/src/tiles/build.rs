@@ -4,25 +4,25 @@ use std::collections::BTreeMap;
 
 use homenode_dataset::Dataset;
 use homenode_dataset::tables::{
-    Access, FirstTouch, IntervalNo, Iteration, Link, Migration, MoveOutcome, OwnCost, Region, Residency,
+    Access, FirstTouch, IntervalNo, Iteration, Link, Migration, MigrationOutcome, OwnCost, Region, Residency,
 };
 use homenode_model::ObjectId;
 use homenode_report::objects::ObjectReport;
 use homenode_report::summary::Scope;
 use homenode_report::time::Timeline;
-use homenode_report::{Report, Unit};
+use homenode_report::{RecordingReport, Unit};
 
 use super::axis::{Bands, Columns};
-use super::grid::{Finished, Grid, Level};
-use super::nodes::Nodes;
-use super::pyramid::write::{BUFFERED, Run};
-use super::pyramid::{Pyramid, PyramidError, Recipe, Writer};
+use super::grid::{Finished, Grid, GridLevel};
+use super::nodes::RecordedNodes;
+use super::pyramid::write::{BUFFERED, PyramidRun};
+use super::pyramid::{Pyramid, PyramidError, PyramidWriter, Recipe};
 use super::{moves, rounds, traffic};
-use crate::model::{LinkModel, Model, ObjectModel, RegionModel, TimeModel, Touch};
+use crate::model::{FirstTouchRun, LinkModel, ObjectModel, PageModel, RegionModel, TimeModel};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct PyramidBudget {
     /// Numbers of all grids together, of which each takes 16 bytes: cells times nodes.
     pub numbers: usize,
     /// Columns of time.
@@ -37,7 +37,7 @@ pub struct Budget {
     pub touches: usize,
 }
 
-impl Budget {
+impl PyramidBudget {
     /// For a page in one file.
     pub const FILE: Self =
         Self { numbers: 1 << 21, columns: 384, bands: 6000, objects: 200, moves: 10_000, touches: 4000 };
@@ -106,11 +106,16 @@ impl<'a> Positions<'a> {
 }
 
 /// Begins the pyramid of a recording.
-pub type Begin<'a> = &'a mut dyn FnMut(Recipe) -> Result<Writer, PyramidError>;
+pub type Begin<'a> = &'a mut dyn FnMut(Recipe) -> Result<PyramidWriter, PyramidError>;
 
 /// Reads a data set. `report` is the report of the same data set; `more` gets the number of rows
 /// that were read, and says whether to go on.
-pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMut(u64) -> bool) -> Model {
+pub fn build(
+    set: &Dataset,
+    report: &RecordingReport,
+    budget: PyramidBudget,
+    more: &mut dyn FnMut(u64) -> bool,
+) -> PageModel {
     let mut none = |_| Err(PyramidError::Damaged("nobody asks for one"));
     build_with(set, report, budget, &mut none, more).0
 }
@@ -118,13 +123,13 @@ pub fn build(set: &Dataset, report: &Report, budget: Budget, more: &mut dyn FnMu
 /// As [`build`], and fills a pyramid in the same pass.
 pub fn build_with(
     set: &Dataset,
-    report: &Report,
-    budget: Budget,
+    report: &RecordingReport,
+    budget: PyramidBudget,
     begin: Begin<'_>,
     more: &mut dyn FnMut(u64) -> bool,
-) -> (Model, Result<Writer, PyramidError>) {
+) -> (PageModel, Result<PyramidWriter, PyramidError>) {
     let timeline = Timeline::of(set);
-    let nodes = Nodes::of(set, report);
+    let nodes = RecordedNodes::of(set, report);
     let intervals = timeline.intervals().len().max(1);
     let columns = Columns::of(0, intervals, budget.columns);
     let cells = (budget.numbers / nodes.count()).max(1);
@@ -161,21 +166,21 @@ pub fn build_with(
         let home = nodes.index(run.home);
         grids[place].lives(run.page, run.pages, first, last, home);
         if let Ok(pyramid) = &mut pyramid {
-            pyramid.lives(Run { object: place, page: run.page, pages: run.pages }, first, last, home);
+            pyramid.lives(PyramidRun { object: place, page: run.page, pages: run.pages }, first, last, home);
         }
     }
     let mut moves = moves::Gathering::new(columns, budget.moves);
     for m in reader.rows(set.rows::<Migration>()) {
         let at = positions.of(m.interval);
         moves.add(&m, at, &nodes);
-        if m.outcome == MoveOutcome::Refused {
+        if m.outcome == MigrationOutcome::Refused {
             continue;
         }
         if let Some(place) = places.get(&m.object).copied() {
-            let back = if m.outcome == MoveOutcome::PingPong { m.pages } else { 0 };
+            let back = if m.outcome == MigrationOutcome::PingPong { m.pages } else { 0 };
             grids[place].moved((m.page, m.pages), at, m.pages, back);
             if let Ok(pyramid) = &mut pyramid {
-                pyramid.moved(Run { object: place, page: m.page, pages: m.pages }, at, back > 0);
+                pyramid.moved(PyramidRun { object: place, page: m.page, pages: m.pages }, at, back > 0);
             }
         }
     }
@@ -191,7 +196,7 @@ pub fn build_with(
             let remote = if node == home { 0 } else { weight };
             grids[place].touched((a.page, a.pages), at, node, weight, remote);
             if let Ok(pyramid) = &mut pyramid {
-                let run = Run { object: place, page: a.page, pages: a.pages };
+                let run = PyramidRun { object: place, page: a.page, pages: a.pages };
                 pyramid.touched(run, at, node, weight, remote > 0);
             }
         }
@@ -205,7 +210,7 @@ pub fn build_with(
     let mut touches = first_touches(set, &places, &nodes, budget.touches);
     let finished: Vec<Finished> = grids.into_iter().map(|g| g.finish(&timed)).collect();
     let own_cost: Vec<OwnCost> = set.rows::<OwnCost>().collect();
-    let rounds = rounds::Rounds::of(set.rows::<Iteration>().collect(), &own_cost, MOST_ROUNDS);
+    let rounds = rounds::GroupedRounds::of(set.rows::<Iteration>().collect(), &own_cost, MOST_ROUNDS);
     let objects = chosen.iter().zip(sizes).zip(finished).enumerate();
     let objects = objects.map(|(place, ((object, pages), finished))| {
         let (touches, touches_left_out) = touches.remove(&place).unwrap_or_default();
@@ -220,7 +225,7 @@ pub fn build_with(
         }
     });
     let objects = objects.collect();
-    let model = Model {
+    let model = PageModel {
         schema: "homenode/view/1",
         homenode: set.meta().homenode.clone(),
         basis: set.meta().basis.clone(),
@@ -283,7 +288,7 @@ impl Reader<'_> {
 }
 
 /// Objects without a picture: known to the tables alone.
-fn others(report: &Report, chosen: &[&ObjectReport], most: usize) -> Vec<ObjectReport> {
+fn others(report: &RecordingReport, chosen: &[&ObjectReport], most: usize) -> Vec<ObjectReport> {
     let has_picture = |o: &ObjectReport| chosen.iter().any(|c| c.object == o.object);
     report.objects.iter().filter(|o| !has_picture(o)).take(most).map(trimmed).collect()
 }
@@ -314,7 +319,7 @@ fn clip(text: &mut String) {
     }
 }
 
-fn trimmed_moves(mut moves: homenode_report::moves::Moves) -> homenode_report::moves::Moves {
+fn trimmed_moves(mut moves: homenode_report::moves::MoveSummary) -> homenode_report::moves::MoveSummary {
     moves.routes.truncate(MOST_OF_OBJECT);
     moves.reasons.truncate(MOST_OF_OBJECT);
     moves
@@ -329,12 +334,12 @@ fn regions(set: &Dataset) -> Vec<RegionModel> {
 }
 
 /// First touches by the object's place, and how many runs of pages there was no room for.
-type Touches = BTreeMap<usize, (Vec<Touch>, u64)>;
+type Touches = BTreeMap<usize, (Vec<FirstTouchRun>, u64)>;
 
 fn first_touches(
     set: &Dataset,
     places: &BTreeMap<Option<ObjectId>, usize>,
-    nodes: &Nodes,
+    nodes: &RecordedNodes,
     most: usize,
 ) -> Touches {
     let mut all = Touches::new();
@@ -342,7 +347,7 @@ fn first_touches(
     for touch in set.rows::<FirstTouch>() {
         let Some(place) = places.get(&Some(touch.object)) else { continue };
         let (kept, left) = all.entry(*place).or_default();
-        let touch = Touch::of(&touch, nodes);
+        let touch = FirstTouchRun::of(&touch, nodes);
         let room = kept.len() < each;
         match kept.last_mut().filter(|last| last.goes_on(&touch)) {
             Some(last) => last.pages += touch.pages,
@@ -378,7 +383,7 @@ const FINER_NUMBERS: usize = 1 << 21;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finer {
     /// The picture, at the finest level alone.
-    pub levels: Vec<Level>,
+    pub levels: Vec<GridLevel>,
     /// When each column began.
     pub begin_ns: Vec<u64>,
     /// When the last one ended.
@@ -401,7 +406,7 @@ impl Finer {
 }
 
 /// The empty grid of a window. Its cells begin at multiples of their size.
-fn grid(timeline: &Timeline, nodes: &Nodes, window: Window) -> Grid {
+fn grid(timeline: &Timeline, nodes: &RecordedNodes, window: Window) -> Grid {
     let intervals = timeline.intervals().len().max(1);
     let first = window.first.min(intervals - 1);
     let side = (FINER_NUMBERS / nodes.count()).isqrt().clamp(1, FINER);
@@ -423,7 +428,7 @@ fn grid(timeline: &Timeline, nodes: &Nodes, window: Window) -> Grid {
 pub fn finer(
     set: &Dataset,
     timeline: &Timeline,
-    nodes: &Nodes,
+    nodes: &RecordedNodes,
     unit: Unit,
     window: Window,
     pyramid: Option<&Pyramid>,
@@ -449,15 +454,23 @@ pub fn finer(
 }
 
 /// Adds the rows of an object to a grid.
-fn fill(grid: &mut Grid, set: &Dataset, timeline: &Timeline, nodes: &Nodes, unit: Unit, object: ObjectId) {
+fn fill(
+    grid: &mut Grid,
+    set: &Dataset,
+    timeline: &Timeline,
+    nodes: &RecordedNodes,
+    unit: Unit,
+    object: ObjectId,
+) {
     let object = Some(object);
     for run in set.rows::<Residency>().filter(|r| r.object == object) {
         let first = timeline.position(run.interval);
         let last = timeline.position(run.until).max(first);
         grid.lives(run.page, run.pages, first, last, nodes.index(run.home));
     }
-    for m in set.rows::<Migration>().filter(|m| m.object == object && m.outcome != MoveOutcome::Refused) {
-        let back = if m.outcome == MoveOutcome::PingPong { m.pages } else { 0 };
+    for m in set.rows::<Migration>().filter(|m| m.object == object && m.outcome != MigrationOutcome::Refused)
+    {
+        let back = if m.outcome == MigrationOutcome::PingPong { m.pages } else { 0 };
         grid.moved((m.page, m.pages), timeline.position(m.interval), m.pages, back);
     }
     let mut positions = Positions::new(timeline);

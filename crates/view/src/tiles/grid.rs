@@ -228,7 +228,7 @@ impl Grid {
     }
 
     /// All rows were added: the finest level alone.
-    pub fn finish_finest(mut self) -> Level {
+    pub fn finish_finest(mut self) -> GridLevel {
         self.homes.integrate();
         self.touches.integrate();
         self.level()
@@ -275,9 +275,9 @@ impl Grid {
         to
     }
 
-    fn level(&self) -> Level {
+    fn level(&self) -> GridLevel {
         let (bands, columns) = (self.bands.count(), self.columns.count());
-        let mut level = Level {
+        let mut level = GridLevel {
             first_page: self.bands.first,
             pages: self.bands.pages,
             page_shift: self.bands.shift,
@@ -286,7 +286,7 @@ impl Grid {
             time_shift: self.columns.shift,
             bands,
             columns,
-            ..Level::default()
+            ..GridLevel::default()
         };
         for band in 0..bands {
             for column in 0..columns {
@@ -314,7 +314,7 @@ impl Grid {
     }
 
     /// Who touches which band in the columns that count, and where it lived first and last.
-    fn profile(&self, timed: &[bool]) -> Vec<Band> {
+    fn profile(&self, timed: &[bool]) -> Vec<GridBand> {
         let counts = |column: &usize| {
             let (from, to) = self.columns.range(*column);
             timed.get(from..to.min(timed.len())).is_none_or(|t| t.is_empty() || t.contains(&true))
@@ -338,7 +338,7 @@ impl Grid {
             users.sort_by_key(|[node, v]| (std::cmp::Reverse(*v), *node));
             users.truncate(MOST_USERS);
             let total = by.iter().fold(0_u64, |sum, v| sum.saturating_add(*v));
-            Band { first: home(first), last: home(last), total, remote, users }
+            GridBand { first: home(first), last: home(last), total, remote, users }
         };
         (0..self.bands.count()).map(band).collect()
     }
@@ -379,14 +379,14 @@ fn note(
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Finished {
     /// Levels, finest first.
-    pub levels: Vec<Level>,
+    pub levels: Vec<GridLevel>,
     /// The finest bands over all time that counts.
-    pub profile: Vec<Band>,
+    pub profile: Vec<GridBand>,
 }
 
 /// A band of pages over all time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Band {
+pub struct GridBand {
     /// Home of most of its pages in the first interval in which one lived: index of the node plus
     /// one (0: none), and percent of the pages.
     pub first: [u32; 2],
@@ -402,7 +402,7 @@ pub struct Band {
 
 /// A picture of an object at one resolution. Cells are listed band by band.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Level {
+pub struct GridLevel {
     /// First page.
     pub first_page: u64,
     /// Pages.
@@ -437,7 +437,7 @@ pub struct Level {
     pub moves: Vec<[u64; 4]>,
 }
 
-impl Level {
+impl GridLevel {
     /// The level as JSON with the length of each plane in place of the plane, and the bytes of the
     /// planes behind those in `to`, in the order of the fields.
     pub fn with_planes(&self, to: &mut Vec<u8>) -> serde_json::Value {
@@ -560,7 +560,7 @@ mod tests {
         g.touched((0, 2), 2, 1, 7, 7);
         let profile = g.finish(&[false, true, true, true]).profile;
         let users = vec![[2, 7]];
-        assert_eq!(profile, [Band { first: [1, 100], last: [2, 100], total: 7, remote: 7, users }]);
+        assert_eq!(profile, [GridBand { first: [1, 100], last: [2, 100], total: 7, remote: 7, users }]);
     }
 
     #[test]

@@ -12,8 +12,8 @@
 //! | [`rounds`] | times of the outer loop's iterations |
 //! | [`build`](mod@build) | one pass over the tables fills them all |
 //!
-//! Everything here follows from the tables and the [`build::Budget`] alone: the same data set gives
-//! the same bytes. Memory is bounded by the budget, not by rows.
+//! Everything here follows from the tables and the [`build::PyramidBudget`] alone: the same data
+//! set gives the same bytes. Memory is bounded by the budget, not by rows.
 
 pub mod axis;
 pub mod build;

@@ -2,20 +2,27 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 
-use homenode_dataset::tables::{Cause, Migration, MoveOutcome};
+use homenode_dataset::tables::{Migration, MigrationCause, MigrationOutcome};
 use serde::Serialize;
 
 use super::axis::Columns;
-use super::nodes::Nodes;
+use super::nodes::RecordedNodes;
 
 /// Most sums that are kept.
 const MOST_SUMS: usize = 1 << 14;
 
 /// The word for each number of a cause.
-pub const CAUSES: [Cause; 6] =
-    [Cause::NextTouch, Cause::Policy, Cause::Plan, Cause::Undo, Cause::Kernel, Cause::Program];
+pub const CAUSES: [MigrationCause; 6] = [
+    MigrationCause::NextTouch,
+    MigrationCause::Policy,
+    MigrationCause::Plan,
+    MigrationCause::Undo,
+    MigrationCause::Kernel,
+    MigrationCause::Program,
+];
 /// The word for each number of an outcome.
-pub const OUTCOMES: [MoveOutcome; 3] = [MoveOutcome::Moved, MoveOutcome::PingPong, MoveOutcome::Refused];
+pub const OUTCOMES: [MigrationOutcome; 3] =
+    [MigrationOutcome::Moved, MigrationOutcome::PingPong, MigrationOutcome::Refused];
 
 /// What a sum of moves is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,7 +73,7 @@ impl Gathering {
     }
 
     /// Adds a row; `at` is the position of its interval.
-    pub fn add(&mut self, m: &Migration, at: usize, nodes: &Nodes) {
+    pub fn add(&mut self, m: &Migration, at: usize, nodes: &RecordedNodes) {
         let row = self.rows;
         self.rows += 1;
         let cause = CAUSES.iter().position(|c| *c == m.cause).unwrap_or(0) as u8;
@@ -87,7 +94,7 @@ impl Gathering {
             }
         }
         let early = std::cmp::Reverse(m.time_ns.0);
-        let rank = u8::from(m.outcome == MoveOutcome::PingPong);
+        let rank = u8::from(m.outcome == MigrationOutcome::PingPong);
         let told = Told { rank, pages: m.pages, early, row: std::cmp::Reverse(row), fields: [0; 12] };
         if self.told.len() >= self.most && self.told.peek().is_none_or(|least| least.0 >= told) {
             return;
@@ -127,7 +134,7 @@ impl Gathering {
     }
 
     /// All rows were added.
-    pub fn finish(self) -> Moves {
+    pub fn finish(self) -> RecordedMoves {
         let mut told: Vec<[u64; 12]> = self.told.into_iter().map(|t| t.0.fields).collect();
         told.sort_unstable();
         let sums = self.sums.into_iter().map(|(k, (moves, pages))| {
@@ -135,7 +142,7 @@ impl Gathering {
             let [column, from, to] = [k.column, k.from, k.to].map(u64::from);
             [column, object, from, to, k.cause.into(), k.outcome.into(), moves, pages]
         });
-        Moves {
+        RecordedMoves {
             rows: self.rows,
             sums: sums.collect(),
             pages_not_by_object: self.not_by_object,
@@ -147,7 +154,7 @@ impl Gathering {
 
 /// The moves of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Moves {
+pub struct RecordedMoves {
     /// Runs of pages that moved or were refused.
     pub rows: u64,
     /// Column, object plus one (0: nobody knows), index of the former and of the new home, cause,
@@ -168,7 +175,7 @@ mod tests {
     use homenode_dataset::tables::IntervalNo;
     use homenode_model::{NodeId, Ns, ObjectId};
 
-    fn row(time: u64, pages: u64, outcome: MoveOutcome) -> Migration {
+    fn row(time: u64, pages: u64, outcome: MigrationOutcome) -> Migration {
         Migration {
             time_ns: Ns(time),
             interval: IntervalNo(0),
@@ -177,7 +184,7 @@ mod tests {
             pages,
             from_node: NodeId(0),
             to_node: NodeId(1),
-            cause: Cause::NextTouch,
+            cause: MigrationCause::NextTouch,
             policy: Some("next-touch".into()),
             region: None,
             thread: None,
@@ -190,11 +197,11 @@ mod tests {
     fn ping_pongs_are_told_before_larger_moves() {
         let mut all = Gathering::new(Columns::of(0, 4, 4), 2);
         let rows = [
-            row(1, 100, MoveOutcome::Moved),
-            row(2, 1, MoveOutcome::PingPong),
-            row(3, 50, MoveOutcome::Moved),
+            row(1, 100, MigrationOutcome::Moved),
+            row(2, 1, MigrationOutcome::PingPong),
+            row(3, 50, MigrationOutcome::Moved),
         ];
-        rows.iter().for_each(|r| all.add(r, 1, &Nodes::default()));
+        rows.iter().for_each(|r| all.add(r, 1, &RecordedNodes::default()));
         let moves = all.finish();
         assert_eq!(moves.told.iter().map(|t| t[0]).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(moves.told[0][10..], [10, 1]);
@@ -207,8 +214,8 @@ mod tests {
     fn sums_stay_bounded() {
         let mut all = Gathering::new(Columns::of(0, 4, 4), 10);
         for object in 0..2 * MOST_SUMS as u32 {
-            let m = Migration { object: Some(ObjectId(object)), ..row(1, 1, MoveOutcome::Moved) };
-            all.add(&m, 0, &Nodes::default());
+            let m = Migration { object: Some(ObjectId(object)), ..row(1, 1, MigrationOutcome::Moved) };
+            all.add(&m, 0, &RecordedNodes::default());
         }
         let moves = all.finish();
         assert_eq!(moves.sums.iter().map(|s| s[7]).sum::<u64>(), 2 * MOST_SUMS as u64, "no page is lost");

@@ -2,8 +2,8 @@
 
 use homenode_dataset::Dataset;
 use homenode_model::NodeId;
-use homenode_report::Report;
-use homenode_report::machine::Machine;
+use homenode_report::RecordingReport;
+use homenode_report::machine::MachineSummary;
 use std::collections::BTreeSet;
 
 /// Most nodes that are told apart.
@@ -11,14 +11,14 @@ const MOST: usize = 1024;
 
 /// The nodes of a recording. One index more stands for all that are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Nodes {
+pub struct RecordedNodes {
     listed: Vec<NodeId>,
 }
 
-impl Nodes {
+impl RecordedNodes {
     /// Nodes of the machine, and those that objects tell of.
-    pub fn of(set: &Dataset, report: &Report) -> Self {
-        let mut all: BTreeSet<NodeId> = Machine::of(set).nodes.into_iter().collect();
+    pub fn of(set: &Dataset, report: &RecordingReport) -> Self {
+        let mut all: BTreeSet<NodeId> = MachineSummary::of(set).nodes.into_iter().collect();
         for object in &report.objects {
             all.extend(object.used_by.iter().chain(&object.accessed_on).map(|n| n.node));
             all.extend(object.residency.iter().map(|n| n.node));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use homenode_dataset::Tally;
+use homenode_dataset::SeenCount;
 use serde::Serialize;
 
 use super::axis::Columns;
@@ -45,7 +45,7 @@ impl Gathering {
 
     /// Adds a row. `object`: its place among the pictures plus one, 0 for any other; `region`: its
     /// number plus one; `at`: position of the interval; nodes by index.
-    pub fn add(&mut self, object: u32, region: u32, at: usize, node: usize, home: usize, tally: Tally) {
+    pub fn add(&mut self, object: u32, region: u32, at: usize, node: usize, home: usize, tally: SeenCount) {
         let value = [tally.seen(), tally.count().map_or(0, |c| c.parts().0)];
         let column = self.columns.column(at).unwrap_or(0) as u32;
         let (node, home) = (node as u32, home as u32);
@@ -95,9 +95,9 @@ mod tests {
     fn accesses_are_summed_by_object_time_and_region() {
         let mut t = Gathering::new(8, 1, 2);
         for at in [0, 0, 7] {
-            t.add(1, 3, at, 0, 1, Tally::new(2, Basis::Sampled { one_in: 10 }));
+            t.add(1, 3, at, 0, 1, SeenCount::new(2, Basis::Sampled { one_in: 10 }));
         }
-        t.add(0, 0, 7, 1, 1, Tally::new(5, Basis::Presence));
+        t.add(0, 0, 7, 1, 1, SeenCount::new(5, Basis::Presence));
         let traffic = t.finish();
         assert_eq!(traffic.by_object, [[0, 7, 1, 1, 5, 0], [1, 0, 0, 1, 4, 40], [1, 7, 0, 1, 2, 20]]);
         assert_eq!(traffic.by_region, [[0, 0, 1, 1, 5, 0], [3, 1, 0, 1, 6, 60]]);
@@ -107,7 +107,7 @@ mod tests {
     fn what_has_no_room_is_told() {
         let mut t = Gathering::new(1, 1, 2);
         for node in 0..MOST + 10 {
-            t.add(0, 0, 0, node, 0, Tally::new(1, Basis::Exact));
+            t.add(0, 0, 0, node, 0, SeenCount::new(1, Basis::Exact));
         }
         let traffic = t.finish();
         assert_eq!((traffic.by_object.len(), traffic.left_out), (MOST, [10, 10]));

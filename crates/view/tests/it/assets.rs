@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use homenode_view::page::{self, Home};
+use homenode_view::page::{self, PictureSource};
 use homenode_view::tiles::plane::base64;
 
 use crate::support::fresh;
@@ -44,7 +44,10 @@ fn the_hashes_are_those_of_the_program_and_its_looks() {
         let output = String::from_utf8(sum.wait_with_output().unwrap().stdout).unwrap();
         let byte = |i: usize| u8::from_str_radix(&output[2 * i..2 * i + 2], 16).unwrap();
         let hash = base64(&(0..32).map(byte).collect::<Vec<_>>());
-        assert!(page::policy(Home::File).contains(&format!("'sha256-{hash}'")), "run scripts/viewer.sh");
+        assert!(
+            page::policy(PictureSource::File).contains(&format!("'sha256-{hash}'")),
+            "run scripts/viewer.sh"
+        );
     }
 }
 

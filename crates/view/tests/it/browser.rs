@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use homenode_dataset::tables::{Migration, MoveOutcome, Residency};
-use homenode_dataset::{Basis, Dataset, Kind, Memory};
-use homenode_report::Report;
-use homenode_view::Budget;
+use homenode_dataset::tables::{Migration, MigrationOutcome, Residency};
+use homenode_dataset::{Basis, Dataset, MemoryDataset, RecordingKind};
+use homenode_report::RecordingReport;
+use homenode_view::PyramidBudget;
 use homenode_view::page;
 
 use crate::support::{HOSTILE, fresh, hostile, model, number_of, synthetic};
@@ -44,7 +44,7 @@ fn every_view_draws_and_says_its_basis() {
     let Some(browser) = browser() else { return };
     let folder = fresh("browser-views");
     let set = synthetic(12, 200);
-    let page = page::write_file(&mut model(&set, Budget::FILE), page::MOST_BYTES).unwrap();
+    let page = page::write_file(&mut model(&set, PyramidBudget::FILE), page::MOST_BYTES).unwrap();
     let shown = [
         ("findings", "the answer"),
         ("residency", "Home of most pages of a cell"),
@@ -66,9 +66,9 @@ fn every_view_draws_and_says_its_basis() {
 fn a_recording_of_nothing_draws_too() {
     let Some(browser) = browser() else { return };
     let folder = fresh("browser-empty");
-    let meta = homenode_dataset::Meta::new(Kind::Live, Basis::Presence, vec!["./app".into()]);
-    let set = Dataset::of_memory(meta, Memory::default());
-    let page = page::write_file(&mut model(&set, Budget::FILE), page::MOST_BYTES).unwrap();
+    let meta = homenode_dataset::DatasetMeta::new(RecordingKind::Live, Basis::Presence, vec!["./app".into()]);
+    let set = Dataset::of_memory(meta, MemoryDataset::default());
+    let page = page::write_file(&mut model(&set, PyramidBudget::FILE), page::MOST_BYTES).unwrap();
     for view in ["findings", "residency", "moves", "locations", "structures", "machine", "pay"] {
         let dom = elements(
             browser,
@@ -87,10 +87,10 @@ fn numbers_on_the_page_are_those_of_the_tables() {
     let Some(browser) = browser() else { return };
     let folder = fresh("browser-numbers");
     let set = synthetic(12, 200);
-    let report = Report::of(&set);
-    let page = page::write_file(&mut model(&set, Budget::FILE), page::MOST_BYTES).unwrap();
+    let report = RecordingReport::of(&set);
+    let page = page::write_file(&mut model(&set, PyramidBudget::FILE), page::MOST_BYTES).unwrap();
     let moved: u64 =
-        set.rows::<Migration>().filter(|m| m.outcome != MoveOutcome::Refused).map(|m| m.pages).sum();
+        set.rows::<Migration>().filter(|m| m.outcome != MigrationOutcome::Refused).map(|m| m.pages).sum();
     let dom = elements(browser, &folder, &page, "view=moves");
     let digits = |n: u64| if n < 1000 { n.to_string() } else { format!("{} {:03}", n / 1000, n % 1000) };
     assert!(dom.contains(&format!("{} pages moved", digits(moved))), "{moved}");
@@ -102,7 +102,8 @@ fn numbers_on_the_page_are_those_of_the_tables() {
     // The way of a page: each ping-pong of the queue's first block.
     let queue = number_of(&set, "queue");
     let holds = |m: &Migration| m.object == Some(queue) && m.page <= 3 && 3 < m.page + m.pages;
-    let back = set.rows::<Migration>().filter(|m| holds(m) && m.outcome == MoveOutcome::PingPong).count();
+    let back =
+        set.rows::<Migration>().filter(|m| holds(m) && m.outcome == MigrationOutcome::PingPong).count();
     let hash = format!("view=residency&object={}&pages=3-4", queue.0);
     let dom = elements(browser, &folder, &page, &hash);
     let history = dom.split("History of a page").nth(1).unwrap();
@@ -116,7 +117,7 @@ fn the_keyboard_alone_reads_a_cell() {
     let Some(browser) = browser() else { return };
     let folder = fresh("browser-keys");
     let set = synthetic(12, 200);
-    let page = page::write_file(&mut model(&set, Budget::FILE), page::MOST_BYTES).unwrap();
+    let page = page::write_file(&mut model(&set, PyramidBudget::FILE), page::MOST_BYTES).unwrap();
     // The page's policy lets no other program in: this copy has none.
     let policy = page.find("<meta http-equiv").unwrap();
     let end = policy + page[policy..].find('>').unwrap() + 1;
@@ -144,7 +145,7 @@ fn the_keyboard_alone_reads_a_cell() {
 fn a_hostile_name_is_text() {
     let Some(browser) = browser() else { return };
     let folder = fresh("browser-hostile");
-    let page = page::write_file(&mut model(&hostile(), Budget::FILE), page::MOST_BYTES).unwrap();
+    let page = page::write_file(&mut model(&hostile(), PyramidBudget::FILE), page::MOST_BYTES).unwrap();
     let shown = HOSTILE.replace('<', "&lt;").replace('>', "&gt;");
     for view in ["findings&object=0", "structures", "moves&object=0", "locations"] {
         let dom = elements(browser, &folder, &page, &format!("view={view}"));
@@ -158,7 +159,7 @@ fn a_hostile_name_is_text() {
 fn a_first_look_says_which_part_was_read() {
     let Some(browser) = browser() else { return };
     let folder = fresh("browser-first-look");
-    let mut model = model(&synthetic(12, 200), Budget::FILE);
+    let mut model = model(&synthetic(12, 200), PyramidBudget::FILE);
     let page = page::write_file(&mut model, page::MOST_BYTES).unwrap();
     assert!(!elements(browser, &folder, &page, "").contains("A first look"), "all was read");
     model.one_in = Some(1234);

@@ -4,17 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use homenode_dataset::Dataset;
-use homenode_dataset::folder::{TABLES, Writer};
-use homenode_dataset::synthetic::Spec;
+use homenode_dataset::folder::{DatasetWriter, TABLES};
+use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_view::cache::{self, FILE};
-use homenode_view::{Budget, page};
+use homenode_view::{PyramidBudget, page};
 
 use crate::support::{fresh, opened};
 
 fn recording(name: &str) -> PathBuf {
     let folder = fresh(name).join("set.hnrec");
-    let spec = Spec { iterations: 8, blocks: 64, nodes: 4, seed: 7, rank: None };
-    let mut writer = Writer::create(&folder, spec.meta()).unwrap();
+    let spec = SyntheticSpec { iterations: 8, blocks: 64, nodes: 4, seed: 7, rank: None };
+    let mut writer = DatasetWriter::create(&folder, spec.meta()).unwrap();
     let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     folder
@@ -23,7 +23,7 @@ fn recording(name: &str) -> PathBuf {
 /// Draws the recording and keeps it; returns what the page is told.
 fn keep(folder: &Path) -> String {
     let opened = opened(Dataset::open(folder).unwrap());
-    let mut model = opened.model(Budget::SERVER, &mut |_| true);
+    let mut model = opened.model(PyramidBudget::SERVER, &mut |_| true);
     opened.complete(&mut model);
     cache::save(&opened, &model).unwrap();
     page::json(&model).unwrap()
@@ -105,7 +105,7 @@ fn where_nothing_can_be_written_nothing_is_left() {
     // A folder where the file should be: root may write everywhere else.
     fs::create_dir_all(folder.join("view.tiles.new/in the way")).unwrap();
     let opened = opened(Dataset::open(&folder).unwrap());
-    let model = opened.model(Budget::SERVER, &mut |_| true);
+    let model = opened.model(PyramidBudget::SERVER, &mut |_| true);
     assert!(cache::save(&opened, &model).is_err());
     assert!(!folder.join(FILE).exists());
     assert!(model.objects.len() > 3, "what was drawn is there");

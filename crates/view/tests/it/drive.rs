@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use homenode_dataset::tables::{Migration, MoveOutcome, Object, Residency};
-use homenode_dataset::{Dataset, Sink as _};
+use homenode_dataset::tables::{Migration, MigrationOutcome, Object, Residency};
+use homenode_dataset::{Dataset, RowSink as _};
 use homenode_model::Ns;
-use homenode_report::Report;
+use homenode_report::RecordingReport;
 use homenode_view::page;
-use homenode_view::server::{Server, Shown, Site};
-use homenode_view::{Budget, Opened};
+use homenode_view::server::{ServedContent, ServedPage, Server};
+use homenode_view::{Opened, PyramidBudget};
 
 use crate::browser::browser;
 use crate::support::{fresh, model, number_of, opened, synthetic, tables};
@@ -84,7 +84,7 @@ pub fn file(name: &str, page: &str) -> String {
 }
 
 fn page_of(set: &homenode_dataset::Dataset) -> String {
-    page::write_file(&mut model(set, Budget::FILE), page::MOST_BYTES).unwrap()
+    page::write_file(&mut model(set, PyramidBudget::FILE), page::MOST_BYTES).unwrap()
 }
 
 #[test]
@@ -103,7 +103,7 @@ result.hash = await page.evaluate(() => location.hash);
     let queue = number_of(&set, "queue");
     let hash = result["hash"].as_str().unwrap();
     assert!(hash.contains("view=residency") && hash.contains(&format!("object={}", queue.0)), "{hash}");
-    let back = set.rows::<Migration>().filter(|m| m.outcome == MoveOutcome::PingPong && m.page == 0);
+    let back = set.rows::<Migration>().filter(|m| m.outcome == MigrationOutcome::PingPong && m.page == 0);
     let history = result["history"].as_str().unwrap();
     assert_eq!(history.matches("(back again: ping-pong)").count(), back.count(), "{history}");
 }
@@ -132,7 +132,8 @@ result.history = await text("[aria-label='History of a page']");
     assert!(tip.contains("accesses (sampled, one in 101)"), "{tip}");
     let count = tip.split_once("accesses: ").unwrap().1;
     assert!(count.starts_with(|c: char| ('1'..='9').contains(&c)), "{tip}");
-    let holds = |m: &Migration| m.object == Some(grid) && m.page == 0 && m.outcome != MoveOutcome::Refused;
+    let holds =
+        |m: &Migration| m.object == Some(grid) && m.page == 0 && m.outcome != MigrationOutcome::Refused;
     let moves: Vec<Migration> = set.rows::<Migration>().filter(holds).collect();
     let history = result["history"].as_str().unwrap();
     for m in &moves {
@@ -221,7 +222,7 @@ fn two() -> [Opened; 2] {
 #[test]
 fn two_recordings_stand_on_the_same_axes() {
     let [before, after] = two();
-    let of = |one: &Opened| one.model(Budget::FILE.halved(), &mut |_| true);
+    let of = |one: &Opened| one.model(PyramidBudget::FILE.halved(), &mut |_| true);
     let mut model = before.beside(of(&before), &after, of(&after));
     let end = model.against.as_ref().unwrap().time.end_ns.max(model.time.end_ns);
     let objects = before.set.rows::<Object>().count();
@@ -279,7 +280,7 @@ result.boxes = boxes;
 
 #[test]
 fn the_page_follows_what_is_shown_and_survives_a_lost_connection() {
-    let site = Arc::new(Site::empty(&["./app".to_owned()], "reading the tables"));
+    let site = Arc::new(ServedContent::empty(&["./app".to_owned()], "reading the tables"));
     site.tell(|p| p.done = Some(340));
     let server = Server::listen(0).unwrap();
     let url = server.url();
@@ -300,7 +301,8 @@ fn the_page_follows_what_is_shown_and_survives_a_lost_connection() {
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
             let opened = opened(synthetic(iterations, 64));
-            steps.show(Shown::new(&opened.model(Budget::FILE, &mut |_| true), &[opened]).unwrap());
+            steps
+                .show(ServedPage::new(&opened.model(PyramidBudget::FILE, &mut |_| true), &[opened]).unwrap());
             seen.store(true, Ordering::Relaxed);
         }
         steps.tell(|p| (p.doing, p.ended) = (String::new(), true));
@@ -330,6 +332,6 @@ await until(() => !document.querySelector(".top").textContent.includes("does not
     let Some(result) = result else { return };
     assert!(result["cold"].as_str().unwrap().contains("reading the tables"), "{result}");
     assert_eq!(result["view"], "tab-pay", "what was chosen stays");
-    let percent = Report::of(&synthetic(16, 64)).summary.remote.percent().unwrap();
+    let percent = RecordingReport::of(&synthetic(16, 64)).summary.remote.percent().unwrap();
     assert!(result["offline"].as_str().unwrap().contains(&format!("{percent:.1} %")), "{result}");
 }

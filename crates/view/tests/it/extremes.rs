@@ -3,18 +3,18 @@
 
 use std::fs::OpenOptions;
 
-use homenode_dataset::folder::{TABLES, Writer};
-use homenode_dataset::synthetic::Spec;
-use homenode_dataset::tables::{Access, Interval, Migration, MoveOutcome, Node, Object};
-use homenode_dataset::{Basis, Dataset, Memory, Sink as _, Tally};
+use homenode_dataset::folder::{DatasetWriter, TABLES};
+use homenode_dataset::synthetic::SyntheticSpec;
+use homenode_dataset::tables::{Access, Interval, Migration, MigrationOutcome, Node, Object};
+use homenode_dataset::{Basis, Dataset, MemoryDataset, RowSink as _, SeenCount};
 use homenode_model::{NodeId, Ns, ObjectId};
-use homenode_view::tiles::nodes::Nodes;
-use homenode_view::{Budget, Model, history, page};
+use homenode_view::tiles::nodes::RecordedNodes;
+use homenode_view::{PageModel, PyramidBudget, history, page};
 
 use crate::support::{fresh, model, number_of, synthetic, tables};
 
 /// The synthetic data set with more in it.
-fn with(more: impl FnOnce(&Dataset, &mut Memory)) -> Dataset {
+fn with(more: impl FnOnce(&Dataset, &mut MemoryDataset)) -> Dataset {
     let set = synthetic(8, 64);
     let mut memory = tables(&set, |_| {});
     more(&set, &mut memory);
@@ -22,7 +22,7 @@ fn with(more: impl FnOnce(&Dataset, &mut Memory)) -> Dataset {
 }
 
 /// The page in a file, which has to be small.
-fn small(model: &mut Model) -> String {
+fn small(model: &mut PageModel) -> String {
     let page = page::write_file(model, page::MOST_BYTES).unwrap();
     assert!(page.len() <= page::MOST_BYTES, "{} bytes", page.len());
     page
@@ -41,11 +41,11 @@ fn a_hundred_thousand_objects() {
             memory.push(&Access { object: Some(number), page: 0, pages: 1, ..access.clone() }).unwrap();
         }
     });
-    let mut model = model(&set, Budget::FILE);
+    let mut model = model(&set, PyramidBudget::FILE);
     assert!(model.objects_in_all > 100_000);
     let shown = model.objects.len() as u64;
-    assert!(shown <= Budget::FILE.objects as u64 && shown + model.objects_without_picture >= 100_000);
-    let few = crate::support::model(&synthetic(8, 64), Budget::FILE);
+    assert!(shown <= PyramidBudget::FILE.objects as u64 && shown + model.objects_without_picture >= 100_000);
+    let few = crate::support::model(&synthetic(8, 64), PyramidBudget::FILE);
     assert_eq!(model.objects[0].report.name, few.objects[0].report.name, "the most remote one stays first");
     small(&mut model);
 }
@@ -61,7 +61,7 @@ fn a_thousand_nodes() {
             memory.push(&Access { node: number, ..access.clone() }).unwrap();
         }
     });
-    let mut model = model(&set, Budget::FILE);
+    let mut model = model(&set, PyramidBudget::FILE);
     assert_eq!(model.nodes.len(), 1000);
     let from = |node: u64| model.traffic.by_object.iter().any(|t| t[2] == node);
     assert!(from(3) && from(999), "the last one is told apart");
@@ -72,7 +72,7 @@ fn a_thousand_nodes() {
 fn a_page_that_moved_ten_thousand_times() {
     let queue = number_of(&synthetic(8, 64), "queue");
     let set = with(|set, memory| {
-        let of_queue = |m: &Migration| m.object == Some(queue) && m.outcome == MoveOutcome::PingPong;
+        let of_queue = |m: &Migration| m.object == Some(queue) && m.outcome == MigrationOutcome::PingPong;
         let row = set.rows::<Migration>().find(of_queue).unwrap();
         for n in 0..10_000_u64 {
             let (from_node, to_node) =
@@ -83,14 +83,14 @@ fn a_page_that_moved_ten_thousand_times() {
                 .unwrap();
         }
     });
-    let mut model = model(&set, Budget::FILE);
+    let mut model = model(&set, PyramidBudget::FILE);
     let object = model.objects.iter().find(|o| o.report.object == Some(queue)).unwrap();
     for level in &object.levels {
         assert!(level.moves.iter().map(|m| m[3]).sum::<u64>() >= 10_000, "at every level");
     }
-    let report = homenode_report::Report::of(&set);
+    let report = homenode_report::RecordingReport::of(&set);
     let timeline = homenode_report::time::Timeline::of(&set);
-    let way = history::of(&set, &timeline, &Nodes::of(&set, &report), queue, 5);
+    let way = history::of(&set, &timeline, &RecordedNodes::of(&set, &report), queue, 5);
     assert_eq!(way.moves.len() as u64 + way.more_moves, 10_000 + others(&set, queue));
     small(&mut model);
 }
@@ -104,17 +104,17 @@ fn others(set: &Dataset, object: ObjectId) -> u64 {
 #[test]
 fn one_interval_and_no_move() {
     let set = synthetic(8, 64);
-    let mut memory = Memory::default();
+    let mut memory = MemoryDataset::default();
     for object in set.rows::<Object>() {
         memory.push(&object).unwrap();
     }
     let interval = set.rows::<Interval>().next().unwrap();
     memory.push(&Interval { timed: true, ..interval.clone() }).unwrap();
     let first = set.rows::<Access>().next().unwrap();
-    let tally = Tally::new(1, Basis::Exact);
+    let tally = SeenCount::new(1, Basis::Exact);
     memory.push(&Access { interval: interval.interval, tally, ..first }).unwrap();
     let set = Dataset::of_memory(set.meta().clone(), memory);
-    let mut model = model(&set, Budget::FILE);
+    let mut model = model(&set, PyramidBudget::FILE);
     assert_eq!((model.time.intervals, model.moves.rows, model.objects.len()), (1, 0, 1));
     assert_eq!(model.objects[0].levels[0].columns, 1);
     small(&mut model);
@@ -123,15 +123,15 @@ fn one_interval_and_no_move() {
 #[test]
 fn a_damaged_table_says_what_is_missing() {
     let folder = fresh("extremes-damaged").join("set.hnrec");
-    let spec = Spec { iterations: 8, blocks: 64, nodes: 4, seed: 7, rank: None };
-    let mut writer = Writer::create(&folder, spec.meta()).unwrap();
+    let spec = SyntheticSpec { iterations: 8, blocks: 64, nodes: 4, seed: 7, rank: None };
+    let mut writer = DatasetWriter::create(&folder, spec.meta()).unwrap();
     let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     let table = folder.join(TABLES).join("accesses.hntable");
     let file = OpenOptions::new().write(true).open(&table).unwrap();
     file.set_len(file.metadata().unwrap().len() / 2).unwrap();
     let opened = homenode_view::Opened::read(Dataset::open(&folder).unwrap(), &mut |_| {});
-    let mut model = opened.model(Budget::FILE, &mut |_| true);
+    let mut model = opened.model(PyramidBudget::FILE, &mut |_| true);
     assert!(model.answer[0].starts_with("not whole: "), "{:?}", model.answer);
     assert!(!model.objects.is_empty(), "what is whole is shown");
     assert!(small(&mut model).contains("accesses.hntable"));

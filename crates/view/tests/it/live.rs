@@ -7,30 +7,30 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use homenode_dataset::folder::STREAMS;
-use homenode_dataset::{Basis, Ended, Kind, Meta, Writer};
+use homenode_dataset::{Basis, DatasetMeta, DatasetWriter, Ended, RecordingKind};
 use homenode_model::{Bytes, Ns};
 use homenode_view::live::{Follow, Watching};
 use homenode_view::server::Server;
-use homenode_wire::live::{self as wire, BUFFER, IntervalNo, IterationNo, Live};
+use homenode_wire::live::{self as wire, BUFFER, IntervalNo, IterationNo, LiveRecord};
 
 use crate::support::fresh;
 
 /// As long as a busy machine takes.
 const LONG: Duration = Duration::from_secs(120);
 
-fn append(file: &mut File, records: &[Live]) {
+fn append(file: &mut File, records: &[LiveRecord]) {
     let mut buffer = vec![0; BUFFER];
     let mut writer = wire::Writer::new(&mut buffer).unwrap();
     records.iter().for_each(|r| writer.add(r).unwrap());
     file.write_all(writer.finish()).unwrap();
 }
 
-fn round(number: u32) -> [Live; 2] {
+fn round(number: u32) -> [LiveRecord; 2] {
     let (begin, end) = (Ns(u64::from(number) * 1000), Ns(u64::from(number) * 1000 + 900));
     let iteration = IterationNo(number);
     [
-        Live::Interval { index: IntervalNo(number - 1), begin, end, iteration: Some(iteration) },
-        Live::Iteration { number: iteration, begin, end, told: true },
+        LiveRecord::Interval { index: IntervalNo(number - 1), begin, end, iteration: Some(iteration) },
+        LiveRecord::Iteration { number: iteration, begin, end, told: true },
     ]
 }
 
@@ -59,14 +59,14 @@ fn until(url: &str, what: &str, holds: impl Fn(&serde_json::Value) -> bool) -> s
     }
 }
 
-fn begin(folder: &Path) -> (Writer, File) {
-    let meta = Meta::new(Kind::Run, Basis::Presence, vec!["./app".into()]);
-    let writer = Writer::create(folder, meta).unwrap();
+fn begin(folder: &Path) -> (DatasetWriter, File) {
+    let meta = DatasetMeta::new(RecordingKind::Run, Basis::Presence, vec!["./app".into()]);
+    let writer = DatasetWriter::create(folder, meta).unwrap();
     fs::create_dir(folder.join(STREAMS)).unwrap();
-    let mut file = File::create(folder.join(STREAMS).join(Live::file_name(7))).unwrap();
+    let mut file = File::create(folder.join(STREAMS).join(LiveRecord::file_name(7))).unwrap();
     append(
         &mut file,
-        &[Live::Start {
+        &[LiveRecord::Start {
             clock: Ns(5),
             pid: 7,
             nodes: 0,
@@ -107,7 +107,7 @@ fn the_page_grows_with_the_recording_and_outlives_it() {
     until(&url, "api/model", |m| m["rounds"]["count"] == 5);
     until(&url, "api/progress", |p| p["version"].as_u64() > first["version"].as_u64());
 
-    append(&mut file, &[Live::End { whole: true }]);
+    append(&mut file, &[LiveRecord::End { whole: true }]);
     let mut meta = writer.meta().clone();
     homenode_observed::write(&folder.join(STREAMS), &mut writer, &mut meta).unwrap();
     *writer.meta() = meta;

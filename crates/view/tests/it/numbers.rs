@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use homenode_dataset::tables::{Access, Interval, Migration, MoveOutcome, Residency};
-use homenode_view::Budget;
+use homenode_dataset::tables::{Access, Interval, Migration, MigrationOutcome, Residency};
+use homenode_view::PyramidBudget;
 
 use crate::support::{model, number_of, synthetic};
 
 #[test]
 fn moves_are_all_there_at_every_level_and_in_the_sums() {
     let set = synthetic(20, 400);
-    let model = model(&set, Budget::FILE);
+    let model = model(&set, PyramidBudget::FILE);
     let mut moved: BTreeMap<u32, u64> = BTreeMap::new();
-    for m in set.rows::<Migration>().filter(|m| m.outcome != MoveOutcome::Refused) {
+    for m in set.rows::<Migration>().filter(|m| m.outcome != MigrationOutcome::Refused) {
         *moved.entry(m.object.unwrap().0).or_default() += m.pages;
     }
     assert!(!moved.is_empty());
@@ -31,7 +31,7 @@ fn moves_are_all_there_at_every_level_and_in_the_sums() {
 #[test]
 fn traffic_is_that_of_the_timed_intervals() {
     let set = synthetic(12, 200);
-    let model = model(&set, Budget::FILE);
+    let model = model(&set, PyramidBudget::FILE);
     let timed: Vec<bool> = set.rows::<Interval>().map(|i| i.timed).collect();
     let mut seen = 0;
     let mut remote = 0;
@@ -49,7 +49,7 @@ fn traffic_is_that_of_the_timed_intervals() {
 #[test]
 fn every_cell_has_the_home_that_the_residency_tells() {
     let set = synthetic(10, 64);
-    let budget = Budget { numbers: 1 << 24, columns: 1000, ..Budget::SERVER };
+    let budget = PyramidBudget { numbers: 1 << 24, columns: 1000, ..PyramidBudget::SERVER };
     let model = model(&set, budget);
     let object = number_of(&set, "grid_old");
     let drawn = model.objects.iter().find(|o| o.report.object == Some(object)).unwrap();
@@ -73,7 +73,7 @@ fn every_cell_has_the_home_that_the_residency_tells() {
 fn a_smaller_budget_gives_fewer_cells_and_no_fewer_moves() {
     let set = synthetic(40, 2000);
     let of = |numbers| {
-        let model = model(&set, Budget { numbers, ..Budget::FILE });
+        let model = model(&set, PyramidBudget { numbers, ..PyramidBudget::FILE });
         let cells: usize = model.objects.iter().map(|o| o.levels[0].bands * o.levels[0].columns).sum();
         (cells, model.moves.sums.iter().map(|s| s[7]).sum::<u64>())
     };
@@ -86,7 +86,7 @@ fn a_smaller_budget_gives_fewer_cells_and_no_fewer_moves() {
 #[test]
 fn few_intervals_do_not_make_the_page_large() {
     let set = synthetic(8, 2000);
-    let model = model(&set, Budget { bands: 100, ..Budget::FILE });
+    let model = model(&set, PyramidBudget { bands: 100, ..PyramidBudget::FILE });
     let bands: usize = model.objects.iter().map(|o| o.profile.len()).sum();
     assert!(bands <= 100 + model.objects.len(), "{bands} bands");
     assert!(model.objects[0].profile.len() > 4);

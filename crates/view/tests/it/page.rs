@@ -1,14 +1,14 @@
 //! The page is one file, refers to nothing, stays small, and takes no text for markup.
 
-use homenode_view::Budget;
-use homenode_view::page::{self, Home};
+use homenode_view::PyramidBudget;
+use homenode_view::page::{self, PictureSource};
 
 use crate::support::{HOSTILE, hostile, model, named, synthetic};
 
 #[test]
 fn it_is_one_file_without_a_reference_to_any_other() {
     let set = synthetic(20, 500);
-    let page = page::write_file(&mut model(&set, Budget::FILE), page::MOST_BYTES).unwrap();
+    let page = page::write_file(&mut model(&set, PyramidBudget::FILE), page::MOST_BYTES).unwrap();
     assert!(page.len() <= page::MOST_BYTES);
     // The name of SVG, which nobody opens.
     let page = page.replace("http://www.w3.org/2000/svg", "");
@@ -25,15 +25,16 @@ fn it_is_one_file_without_a_reference_to_any_other() {
 
 #[test]
 fn the_same_data_set_gives_the_same_bytes() {
-    let of = || page::write_file(&mut model(&synthetic(12, 300), Budget::FILE), page::MOST_BYTES).unwrap();
+    let of =
+        || page::write_file(&mut model(&synthetic(12, 300), PyramidBudget::FILE), page::MOST_BYTES).unwrap();
     assert!(of() == of());
 }
 
 #[test]
 fn a_page_that_is_too_large_loses_its_finest_pictures_first() {
     let set = synthetic(60, 4000);
-    let whole = page::write_file(&mut model(&set, Budget::FILE), usize::MAX).unwrap();
-    let mut model = model(&set, Budget::FILE);
+    let whole = page::write_file(&mut model(&set, PyramidBudget::FILE), usize::MAX).unwrap();
+    let mut model = model(&set, PyramidBudget::FILE);
     let most = whole.len() / 2;
     let page = page::write_file(&mut model, most).unwrap();
     assert!(page.len() <= most, "{} of {most}", page.len());
@@ -45,8 +46,8 @@ fn a_page_that_is_too_large_loses_its_finest_pictures_first() {
 #[test]
 fn texts_of_a_recording_never_become_markup() {
     let set = hostile();
-    for home in [Home::File, Home::Server] {
-        let page = page::write(&model(&set, Budget::FILE), home).unwrap();
+    for home in [PictureSource::File, PictureSource::Server] {
+        let page = page::write(&model(&set, PyramidBudget::FILE), home).unwrap();
         assert_eq!(page.matches("</script").count(), 2, "the data's and the program's own ends");
         assert_eq!(page.matches("<script").count(), 2);
         assert!(!page.contains("<img"));
@@ -61,6 +62,6 @@ fn texts_of_a_recording_never_become_markup() {
 #[test]
 fn endless_names_do_not_make_the_page_large() {
     let set = named(&"long ".repeat(1 << 20));
-    let page = page::write_file(&mut model(&set, Budget::FILE), page::MOST_BYTES).unwrap();
+    let page = page::write_file(&mut model(&set, PyramidBudget::FILE), page::MOST_BYTES).unwrap();
     assert!(page.len() <= page::MOST_BYTES, "{} bytes", page.len());
 }

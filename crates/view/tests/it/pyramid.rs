@@ -3,17 +3,19 @@
 use std::fs;
 use std::path::Path;
 
-use homenode_dataset::synthetic::Spec;
-use homenode_dataset::tables::{Access, Interval, IntervalNo, Migration, MoveOutcome, Object, Residency};
-use homenode_dataset::{Basis, Dataset, Memory, Sink as _, Table as _, Tally};
+use homenode_dataset::synthetic::SyntheticSpec;
+use homenode_dataset::tables::{
+    Access, Interval, IntervalNo, Migration, MigrationOutcome, Object, Residency,
+};
+use homenode_dataset::{Basis, Dataset, MemoryDataset, RowSink as _, SeenCount, TableRow as _};
 use homenode_model::{NodeId, ObjectId};
 use homenode_report::Unit;
 use homenode_report::time::Timeline;
 use homenode_view::cache;
-use homenode_view::opened::{Loaded, load};
-use homenode_view::tiles::build::{Budget, Finer, Window, finer};
-use homenode_view::tiles::nodes::Nodes;
-use homenode_view::tiles::pyramid::{Pyramid, PyramidError, Recipe, Writer};
+use homenode_view::opened::{OpenedRecordings, load};
+use homenode_view::tiles::build::{Finer, PyramidBudget, Window, finer};
+use homenode_view::tiles::nodes::RecordedNodes;
+use homenode_view::tiles::pyramid::{Pyramid, PyramidError, PyramidWriter, Recipe};
 
 use crate::support::{fresh, number_of, synthetic, tables};
 
@@ -21,7 +23,7 @@ use crate::support::{fresh, number_of, synthetic, tables};
 struct Sources {
     set: Dataset,
     timeline: Timeline,
-    nodes: Nodes,
+    nodes: RecordedNodes,
     pyramid: Pyramid,
     pages: u64,
     unit: Unit,
@@ -31,16 +33,16 @@ struct Sources {
 impl Sources {
     /// A pyramid whose buffers are as small as they can be: it has many runs.
     fn of(set: &Dataset, object: ObjectId) -> Self {
-        let mut begin = |_: &Dataset, recipe| Writer::in_memory(Recipe { buffered: [0; 3], ..recipe });
-        let Loaded { model, opened, mut pyramids } =
-            load(vec![set.clone()], None, Budget::SERVER, &mut begin, &mut |_, _| true).unwrap();
+        let mut begin = |_: &Dataset, recipe| PyramidWriter::in_memory(Recipe { buffered: [0; 3], ..recipe });
+        let OpenedRecordings { model, opened, mut pyramids } =
+            load(vec![set.clone()], None, PyramidBudget::SERVER, &mut begin, &mut |_, _| true).unwrap();
         let pyramid = Pyramid::of(pyramids.remove(0).unwrap().finish("", &mut |_| true).unwrap()).unwrap();
         let of = |o: &&homenode_view::model::ObjectModel| o.report.object == Some(object);
         let drawn = model.objects.iter().find(of).unwrap();
         Self {
             set: set.clone(),
             timeline: Timeline::of(set),
-            nodes: Nodes::of(set, &opened[0].report),
+            nodes: RecordedNodes::of(set, &opened[0].report),
             pyramid,
             pages: drawn.pages,
             unit: drawn.report.remote.of,
@@ -107,7 +109,7 @@ fn windows_of_a_solver_are_those_of_the_tables() {
 /// in no order of time.
 fn restless(pages: u64, intervals: u32) -> Dataset {
     let set = synthetic(8, 64);
-    let mut memory = Memory::default();
+    let mut memory = MemoryDataset::default();
     let old = tables(&set, |_| {});
     let mut object = Dataset::of_memory(set.meta().clone(), old).rows::<Object>().next().unwrap();
     object.bytes = homenode_model::Bytes(pages * 4096);
@@ -129,7 +131,7 @@ fn restless(pages: u64, intervals: u32) -> Dataset {
     for _ in 0..20_000 {
         let (page, interval) = (next(pages), IntervalNo(next(intervals.into()) as u32));
         let [node, home] = [next(3), next(3)].map(|n| NodeId(n as u16));
-        let tally = Tally::new(next(1000), Basis::Exact);
+        let tally = SeenCount::new(next(1000), Basis::Exact);
         let access = Access { interval, region: None, object, page, pages: 1, node, home, kind: None, tally };
         memory.push(&access).unwrap();
     }
@@ -140,7 +142,7 @@ fn restless(pages: u64, intervals: u32) -> Dataset {
         let run = next(50) + 1;
         let pages = run.min(pages - page);
         memory.push(&Residency { object, page, pages, interval, until, home }).unwrap();
-        let outcome = if home.0 == 0 { MoveOutcome::PingPong } else { MoveOutcome::Moved };
+        let outcome = if home.0 == 0 { MigrationOutcome::PingPong } else { MigrationOutcome::Moved };
         let moved = set.rows::<Migration>().next().unwrap();
         memory.push(&Migration { interval, object, page, pages, outcome, ..moved }).unwrap();
     }
@@ -157,7 +159,7 @@ fn windows_of_restless_pages_are_those_of_the_tables() {
 fn one_ping_pong_is_there_at_every_resolution() {
     let set = synthetic(150, 64);
     let queue = number_of(&set, "queue");
-    let of = |m: &Migration| m.object == Some(queue) && m.outcome == MoveOutcome::PingPong;
+    let of = |m: &Migration| m.object == Some(queue) && m.outcome == MigrationOutcome::PingPong;
     let told: u64 = set.rows::<Migration>().filter(of).map(|m| m.pages).sum();
     assert!(told > 100);
     let sources = Sources::of(&set, queue);
@@ -172,14 +174,15 @@ fn one_ping_pong_is_there_at_every_resolution() {
 
 /// A recording in a folder, with its pyramid beside it.
 fn kept(folder: &Path) -> Dataset {
-    let spec = Spec { iterations: 30, blocks: 300, nodes: 4, seed: 7, rank: None };
-    let mut writer = homenode_dataset::Writer::create(folder, spec.meta()).unwrap();
+    let spec = SyntheticSpec { iterations: 30, blocks: 300, nodes: 4, seed: 7, rank: None };
+    let mut writer = homenode_dataset::DatasetWriter::create(folder, spec.meta()).unwrap();
     let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     let set = Dataset::open(folder).unwrap();
     let new = folder.join("view.pyramid.new");
-    let mut begin = |_: &Dataset, recipe| Writer::create(recipe, &new);
-    let mut loaded = load(vec![set.clone()], None, Budget::SERVER, &mut begin, &mut |_, _| true).unwrap();
+    let mut begin = |_: &Dataset, recipe| PyramidWriter::create(recipe, &new);
+    let mut loaded =
+        load(vec![set.clone()], None, PyramidBudget::SERVER, &mut begin, &mut |_, _| true).unwrap();
     cache::finish(&set, loaded.pyramids.remove(0).unwrap(), &mut |_| true).unwrap();
     set
 }
@@ -207,7 +210,7 @@ fn a_pyramid_is_kept_and_a_damaged_one_is_not_believed() {
     let damaged = changed(&|b| b[8..index].iter_mut().step_by(50).for_each(|b| *b ^= 1)).unwrap();
     let object = set.rows::<Access>().find_map(|a| a.object).unwrap();
     let all = Window { object, page: 0, pages: 1 << 20, first: 0, intervals: 1000 };
-    let (timeline, nodes) = (Timeline::of(&set), Nodes::of_list((0..4).map(NodeId)));
+    let (timeline, nodes) = (Timeline::of(&set), RecordedNodes::of_list((0..4).map(NodeId)));
     let draw = |p: Option<&Pyramid>| finer(&set, &timeline, &nodes, Unit::Accesses, all, p);
     assert_eq!(draw(Some(&damaged)), draw(None));
     fs::write(&file, &good).unwrap();
@@ -224,11 +227,11 @@ fn a_pyramid_is_made_where_the_pictures_are_kept_alone() {
     let folder = fresh("pyramid-later").join("set.hnrec");
     let set = kept(&folder);
     let opened = crate::support::opened(set.clone());
-    let model = opened.model(Budget::SERVER, &mut |_| true);
+    let model = opened.model(PyramidBudget::SERVER, &mut |_| true);
     cache::save(&opened, &model).unwrap();
     let (_, drawn) = cache::load(&set, None).unwrap();
     let object = number_of(&set, "grid_old");
-    let (timeline, nodes) = (Timeline::of(&set), Nodes::of(&set, &opened.report));
+    let (timeline, nodes) = (Timeline::of(&set), RecordedNodes::of(&set, &opened.report));
     let window = Window { object, page: 0, pages: 512, first: 0, intervals: 61 };
     let draw = |p: Option<&Pyramid>| finer(&set, &timeline, &nodes, Unit::Accesses, window, p);
     let built = cache::build(&set, &drawn, &mut |_| true).unwrap().unwrap();
@@ -240,10 +243,10 @@ fn a_pyramid_is_made_where_the_pictures_are_kept_alone() {
 #[test]
 fn what_a_pyramid_cannot_hold_is_told() {
     let mut begin = |_: &Dataset, recipe: Recipe| {
-        Writer::in_memory(Recipe { objects: vec![(ObjectId(0), 1); 1 << 16], ..recipe })
+        PyramidWriter::in_memory(Recipe { objects: vec![(ObjectId(0), 1); 1 << 16], ..recipe })
     };
     let set = synthetic(8, 64);
-    let loaded = load(vec![set], None, Budget::SERVER, &mut begin, &mut |_, _| true).unwrap();
+    let loaded = load(vec![set], None, PyramidBudget::SERVER, &mut begin, &mut |_, _| true).unwrap();
     assert!(matches!(loaded.pyramids[0], Err(PyramidError::TooMany("objects"))));
     assert!(loaded.model.objects.len() > 3, "the page is there");
 }

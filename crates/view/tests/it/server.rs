@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use homenode_view::Budget;
-use homenode_view::server::{Server, Shown, Site};
+use homenode_view::PyramidBudget;
+use homenode_view::server::{ServedContent, ServedPage, Server};
 
 use crate::support::{number_of, opened, synthetic};
 
@@ -22,8 +22,8 @@ impl Running {
     fn start() -> Self {
         let set = synthetic(8, 64);
         let opened = opened(set);
-        let site = Arc::new(Site::default());
-        site.show(Shown::new(&opened.model(Budget::SERVER, &mut |_| true), &[opened]).unwrap());
+        let site = Arc::new(ServedContent::default());
+        site.show(ServedPage::new(&opened.model(PyramidBudget::SERVER, &mut |_| true), &[opened]).unwrap());
         let server = Server::listen(0).unwrap();
         let (port, url) = (server.port(), server.url());
         let path = url.strip_prefix(&format!("http://127.0.0.1:{port}")).unwrap().to_owned();
@@ -129,7 +129,7 @@ fn it_draws_finer_pictures_and_tells_the_way_of_a_page() {
     let history: serde_json::Value = serde_json::from_str(&body).unwrap();
     let back = history["moves"].as_array().unwrap().iter().filter(|m| m[4] == 1).count();
     let told = set.rows::<homenode_dataset::tables::Migration>();
-    let told = told.filter(|m| m.outcome == homenode_dataset::tables::MoveOutcome::PingPong).count();
+    let told = told.filter(|m| m.outcome == homenode_dataset::tables::MigrationOutcome::PingPong).count();
     assert!(back > 0 && back == told, "{back} of {told} ping-pongs of the queue's first block");
     assert_eq!(history["touch"]["node"], 1, "node 0 touched it first");
     for wrong in ["finer", "finer?object=x&page=0&pages=1&first=0&intervals=1", "history?object=0&page=-1"] {

@@ -8,11 +8,11 @@ use std::process::Command;
 
 use homenode_dataset::Dataset;
 use homenode_dataset::fields::Fields;
-use homenode_dataset::folder::Writer;
-use homenode_dataset::synthetic::Spec;
+use homenode_dataset::folder::DatasetWriter;
+use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_dataset::tables::Object;
-use homenode_export::{Options, export};
-use homenode_view::{Budget, page};
+use homenode_export::{ExportOptions, export};
+use homenode_view::{PyramidBudget, page};
 use serde_json::Value;
 
 use crate::drive::{drive, file};
@@ -95,8 +95,8 @@ fn is_share(shown: &str, part: u64, whole: u64) {
 }
 
 fn on_disk(path: &Path) -> Dataset {
-    let spec = Spec { iterations: 12, blocks: 200, nodes: 4, seed: 7, rank: None };
-    let mut writer = Writer::create(path, spec.meta()).unwrap();
+    let spec = SyntheticSpec { iterations: 12, blocks: 200, nodes: 4, seed: 7, rank: None };
+    let mut writer = DatasetWriter::create(path, spec.meta()).unwrap();
     let ended = spec.fill(&mut writer, &mut |_, _| true).unwrap();
     writer.finish(ended).unwrap();
     Dataset::open(path).unwrap()
@@ -188,9 +188,9 @@ fn every_view_shows_what_sql_finds() {
     let folder = fresh("sql");
     let set = on_disk(&folder.join("set"));
     let out = folder.join("out");
-    export(&set, &out, Options::default(), &mut |_| true).unwrap();
+    export(&set, &out, ExportOptions::default(), &mut |_| true).unwrap();
     let grid = number_of(&set, "grid_old").0;
-    let page = page::write_file(&mut model(&set, Budget::FILE), page::MOST_BYTES).unwrap();
+    let page = page::write_file(&mut model(&set, PyramidBudget::FILE), page::MOST_BYTES).unwrap();
     let script = SCRIPT.replace("GRID", &grid.to_string());
     let Some(shown) = drive(&file("sql-page", &page), &script) else { return };
     let tables = Tables { python, out };
@@ -217,9 +217,9 @@ fn fields_have_the_accesses_of_their_own_pages() {
     };
     let out = fresh("sql-fields").join("out");
     let set = structured();
-    export(&set, &out, Options::default(), &mut |_| true).unwrap();
+    export(&set, &out, ExportOptions::default(), &mut |_| true).unwrap();
     let [old, new] = ["grid_old", "grid_new"].map(|name| number_of(&set, name).0);
-    let page = page::write_file(&mut model(&set, Budget::FILE), page::MOST_BYTES).unwrap();
+    let page = page::write_file(&mut model(&set, PyramidBudget::FILE), page::MOST_BYTES).unwrap();
     let script = r##"
 const plain = (t) => t.replace(/[\u202f\u00a0]/g, " ");
 for (const [name, object] of [["old", OLD], ["new", NEW]]) {

@@ -2,20 +2,20 @@
 
 use std::path::PathBuf;
 
-use homenode_dataset::synthetic::Spec;
+use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_dataset::tables::Object;
-use homenode_dataset::{Dataset, Memory, Sink as _, Table as _};
+use homenode_dataset::{Dataset, MemoryDataset, RowSink as _, TableRow as _};
 use homenode_model::ObjectId;
-use homenode_report::Report;
-use homenode_view::{Budget, Model, Opened, build};
+use homenode_report::RecordingReport;
+use homenode_view::{Opened, PageModel, PyramidBudget, build};
 
 /// A text that would be markup if anybody took it for such.
 pub const HOSTILE: &str = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>";
 
 /// A synthetic data set.
 pub fn synthetic(iterations: u64, blocks: u64) -> Dataset {
-    let spec = Spec { iterations, blocks, nodes: 4, seed: 7, rank: None };
-    let mut memory = Memory::default();
+    let spec = SyntheticSpec { iterations, blocks, nodes: 4, seed: 7, rank: None };
+    let mut memory = MemoryDataset::default();
     let ended = spec.fill(&mut memory, &mut |_, _| true).unwrap();
     let mut meta = spec.meta();
     meta.ended = Some(ended);
@@ -47,8 +47,8 @@ pub fn named(name: &str) -> Dataset {
 }
 
 /// The tables of a data set, with other objects.
-pub fn tables(set: &Dataset, change: impl Fn(&mut Object)) -> Memory {
-    let mut memory = Memory::default();
+pub fn tables(set: &Dataset, change: impl Fn(&mut Object)) -> MemoryDataset {
+    let mut memory = MemoryDataset::default();
     for info in homenode_dataset::tables::ALL.iter().filter(|t| t.name != Object::NAME) {
         for chunk in set.chunks_of(info.name, &(info.columns)()) {
             push(&mut memory, info.name, &chunk);
@@ -62,7 +62,7 @@ pub fn tables(set: &Dataset, change: impl Fn(&mut Object)) -> Memory {
 }
 
 /// Copies a chunk of the table of that name.
-fn push(to: &mut Memory, name: &str, chunk: &homenode_dataset::column::Chunk) {
+fn push(to: &mut MemoryDataset, name: &str, chunk: &homenode_dataset::column::Chunk) {
     use homenode_dataset::tables as t;
     macro_rules! copy {
         ($($table:ty)*) => { match name {
@@ -81,8 +81,8 @@ pub fn opened(set: Dataset) -> Opened {
 }
 
 /// What a page gets of a data set.
-pub fn model(set: &Dataset, budget: Budget) -> Model {
-    let mut model = build(set, &Report::of(set), budget, &mut |_| true);
+pub fn model(set: &Dataset, budget: PyramidBudget) -> PageModel {
+    let mut model = build(set, &RecordingReport::of(set), budget, &mut |_| true);
     model.answer = vec!["the answer".into()];
     model
 }

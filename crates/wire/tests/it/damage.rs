@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use homenode_wire::frame::HEADER;
-use homenode_wire::{Error, Fault, Message, decode, encode, read};
+use homenode_wire::{Error, FrameFault, Message, decode, encode, read};
 
 /// Cuts, flips and announces too much. `message` should use every field of its type.
 pub fn is_noticed<M: Message + PartialEq + Debug>(message: &M) {
@@ -13,7 +13,7 @@ pub fn is_noticed<M: Message + PartialEq + Debug>(message: &M) {
     for at in 0..good.len() {
         let error = decode::<M>(&good[..at]).unwrap_err();
         let (start, wanted) = if at < HEADER { (0, HEADER) } else { (HEADER, good.len() - HEADER) };
-        let fault = Fault::CutOff { wanted: wanted as u64, had: (at - start) as u64 };
+        let fault = FrameFault::CutOff { wanted: wanted as u64, had: (at - start) as u64 };
         assert_eq!(error, Error { kind: M::KIND, offset: start as u64, fault }, "cut at {at}");
     }
     for bit in 0..8 * good.len().min(4096) {
@@ -21,24 +21,27 @@ pub fn is_noticed<M: Message + PartialEq + Debug>(message: &M) {
         bad[bit / 8] ^= 1 << (bit % 8);
         let error = decode::<M>(&bad).unwrap_err();
         let expected = match bit / 8 {
-            0..4 => matches!(error.fault, Fault::Magic(_)),
-            4..6 => matches!(error.fault, Fault::Kind(_)),
-            6..8 => matches!(error.fault, Fault::Version { known, .. } if known == M::VERSION),
+            0..4 => matches!(error.fault, FrameFault::Magic(_)),
+            4..6 => matches!(error.fault, FrameFault::Kind(_)),
+            6..8 => matches!(error.fault, FrameFault::Version { known, .. } if known == M::VERSION),
             8..12 => matches!(
                 error.fault,
-                Fault::TooLong { .. } | Fault::CutOff { .. } | Fault::Checksum { .. } | Fault::Trailing(_)
+                FrameFault::TooLong { .. }
+                    | FrameFault::CutOff { .. }
+                    | FrameFault::Checksum { .. }
+                    | FrameFault::Trailing(_)
             ),
-            _ => matches!(error.fault, Fault::Checksum { .. }),
+            _ => matches!(error.fault, FrameFault::Checksum { .. }),
         };
         assert!(expected, "bit {bit}: {error}");
     }
     let mut long = good.clone();
     long[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
-    let fault = Fault::TooLong { length: u64::from(u32::MAX), most: M::MOST as u64 };
+    let fault = FrameFault::TooLong { length: u64::from(u32::MAX), most: M::MOST as u64 };
     assert_eq!(decode::<M>(&long).unwrap_err().fault, fault);
     let mut twice = good.clone();
     twice.extend(&good);
-    assert_eq!(decode::<M>(&twice).unwrap_err().fault, Fault::Trailing(good.len() as u64));
+    assert_eq!(decode::<M>(&twice).unwrap_err().fault, FrameFault::Trailing(good.len() as u64));
     let mut from = &twice[..];
     assert_eq!(read::<M>(&mut from).as_ref(), Ok(message));
     assert_eq!(read::<M>(&mut from).as_ref(), Ok(message));

@@ -4,7 +4,7 @@ use homenode_model::{Bytes, Ns};
 use homenode_wire::bounded::{NODES, TEXT, line};
 use homenode_wire::facts::*;
 use homenode_wire::schedule::{Dealt, Kept, Mode};
-use homenode_wire::{Fault, decode, encode};
+use homenode_wire::{FrameFault, decode, encode};
 use proptest::prelude::*;
 
 use crate::damage::{is_noticed, is_survived, splices_are_survived};
@@ -17,11 +17,11 @@ fn origin() -> impl Strategy<Value = Origin> {
     ]
 }
 
-fn object() -> impl Strategy<Value = Object> {
+fn object() -> impl Strategy<Value = ObjectFacts> {
     let lists = || proptest::collection::vec(any::<u64>(), 0..5);
     let python = proptest::option::of(".{0,40}");
     (origin(), any::<[u64; 3]>(), lists(), lists(), python).prop_map(
-        |(origin, [bytes, moved, ping_pongs], homes, touched, python)| Object {
+        |(origin, [bytes, moved, ping_pongs], homes, touched, python)| ObjectFacts {
             origin,
             bytes: Bytes(bytes),
             moved,
@@ -35,13 +35,13 @@ fn object() -> impl Strategy<Value = Object> {
     )
 }
 
-fn module() -> impl Strategy<Value = Module> {
-    (any::<[u64; 3]>(), ".{0,40}").prop_map(|([base, low, high], path)| Module { base, low, high, path })
+fn module() -> impl Strategy<Value = LoadedFile> {
+    (any::<[u64; 3]>(), ".{0,40}").prop_map(|([base, low, high], path)| LoadedFile { base, low, high, path })
 }
 
-fn times() -> impl Strategy<Value = Times> {
+fn times() -> impl Strategy<Value = RoundTimings> {
     (any::<[u64; 4]>(), any::<Option<(u64, u64)>>()).prop_map(|([rounds, low, median, high], interval)| {
-        Times {
+        RoundTimings {
             rounds,
             low: Ns(low),
             median: Ns(median),
@@ -87,7 +87,7 @@ fn facts() -> impl Strategy<Value = Facts> {
             arming: armings[a],
             nodes: n[9],
             pretended: yes[1],
-            counters: Counters { arms: n[10], own: Ns(n[11]), ..Counters::default() },
+            counters: MoverCounters { arms: n[10], own: Ns(n[11]), ..MoverCounters::default() },
             known_moves: KnownMoves { beside: n[1], longer: Ns(n[12]), ..KnownMoves::default() },
             regions: Regions {
                 in_source: n[12],
@@ -95,19 +95,26 @@ fn facts() -> impl Strategy<Value = Facts> {
                 barriers: n[14],
                 longest: vec![Region { function: n[15], caller: n[16], runs: 1, ..Region::default() }],
             },
-            rounds: Rounds { count: n[17], before, after },
+            rounds: RoundFacts { count: n[17], before, after },
             guard: Guard { off: yes[2], verdict: verdicts[v], moved, held, contested: n[5] },
-            threads: Threads { threads: n[0], unbound: n[1], changed_nodes: n[2], nodes: n[4], looks: n[3] },
-            objects: Objects { living: n[18], most, ..Objects::default() },
-            watch: yes[3].then(|| Watch {
+            threads: ThreadNodes {
+                threads: n[0],
+                unbound: n[1],
+                changed_nodes: n[2],
+                nodes: n[4],
+                looks: n[3],
+            },
+            objects: ObjectTotals { living: n[18], most, ..ObjectTotals::default() },
+            watch: yes[3].then(|| WatchFacts {
                 source: text.clone(),
                 told: n[19],
                 before: seen,
-                ..Watch::default()
+                ..WatchFacts::default()
             }),
-            plan: why
-                .clone()
-                .map(|t| Plan { progress: Progress { met: n[0], ..Progress::default() }, scaled: Some(t) }),
+            plan: why.clone().map(|t| PlanFacts {
+                progress: PlanProgress { met: n[0], ..PlanProgress::default() },
+                scaled: Some(t),
+            }),
             schedule: yes[0].then(|| Dealt {
                 mode: Mode::ALL[v % Mode::ALL.len()].1,
                 loops: n[1],
@@ -153,8 +160,8 @@ fn a_list_beyond_its_bound_is_neither_written_nor_read() {
     let mut facts = Facts { notes: vec![String::new(); NOTES], ..Facts::default() };
     assert!(encode(&facts).is_ok());
     facts.notes.push(String::new());
-    assert!(matches!(encode(&facts).unwrap_err().fault, Fault::Payload(_)));
-    let mut object = Object::bare(Origin::Static(1), Bytes(1));
+    assert!(matches!(encode(&facts).unwrap_err().fault, FrameFault::Payload(_)));
+    let mut object = ObjectFacts::bare(Origin::Static(1), Bytes(1));
     object.homes = vec![1; NODES + 1];
     facts = Facts::default();
     facts.objects.most = vec![object];
@@ -183,8 +190,8 @@ fn what_was_told_before_anything_moved_comes_first() {
     let mut facts = Facts::default();
     facts.objects.moved = 10;
     let touched = vec![10, 10];
-    facts.objects.most = vec![Object { touched, ..Object::bare(Origin::Static(1), Bytes(1)) }];
+    facts.objects.most = vec![ObjectFacts { touched, ..ObjectFacts::bare(Origin::Static(1), Bytes(1)) }];
     assert_eq!(facts.touched(), Samples { remote: 10, all: 20 });
-    facts.watch = Some(Watch { before: Samples { remote: 3, all: 4 }, ..Watch::default() });
+    facts.watch = Some(WatchFacts { before: Samples { remote: 3, all: 4 }, ..WatchFacts::default() });
     assert_eq!(facts.touched(), Samples { remote: 3, all: 4 });
 }

@@ -8,12 +8,14 @@ use homenode_model::{
     Writes,
 };
 use homenode_wire::bounded::BYTES;
-use homenode_wire::lab::{Back, Entry, EntryKind, Job, Order, Said, Status, Time, User, Written};
-use homenode_wire::monitor::{
-    self, Addresses, Answer, Code, Config, Counts, Cpu, Emulator, First, Found, Interval, Layout, Misses,
-    Page, Process, Share,
+use homenode_wire::lab::{
+    Back, EntryKind, GuestCommand, GuestJob, GuestMessage, ProgramEnd, ReturnedFile, Time, User, WrittenBytes,
 };
-use homenode_wire::{Fault, decode, decode_word, encode, encode_word};
+use homenode_wire::monitor::{
+    self, AccessCounts, Config, Cpu, CpuShare, EmulatorSettings, ExecutedCode, FirstStore, KernelLayout,
+    Misses, ModelledInterval, MonitorAnswer, MonitorReport, PageAccesses, PhysicalAddresses, Process,
+};
+use homenode_wire::{FrameFault, decode, decode_word, encode, encode_word};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
@@ -23,11 +25,11 @@ fn os() -> impl Strategy<Value = OsString> {
     vec(any::<u8>(), 0..20).prop_map(OsString::from_vec)
 }
 
-fn job() -> impl Strategy<Value = Job> {
+fn job() -> impl Strategy<Value = GuestJob> {
     let lists = (vec(os(), 0..4), btree_map(os(), os(), 0..4));
     let options = (proptest::option::of(os()), proptest::option::of(os()), any::<(u32, u32, bool)>());
     (os(), os(), os(), lists, options).prop_map(
-        |(program, name, cwd, (args, env), (sync, marks, (user, group, apart)))| Job {
+        |(program, name, cwd, (args, env), (sync, marks, (user, group, apart)))| GuestJob {
             program: program.into(),
             name,
             args,
@@ -50,24 +52,26 @@ fn back() -> impl Strategy<Value = Back> {
     ];
     let entry =
         (os(), kind, any::<(u32, i64, u32)>()).prop_map(|(path, kind, (mode, seconds, nanoseconds))| {
-            Back::Entry(Entry { path: path.into(), kind, mode, modified: Time { seconds, nanoseconds } })
+            Back::Entry(ReturnedFile {
+                path: path.into(),
+                kind,
+                mode,
+                modified: Time { seconds, nanoseconds },
+            })
         });
     prop_oneof![entry, Just(Back::End)]
 }
 
-fn said() -> impl Strategy<Value = Said> {
-    let status =
-        any::<(bool, u8)>().prop_map(|(exit, n)| if exit { Status::Exit(n) } else { Status::Signal(n) });
+fn said() -> impl Strategy<Value = GuestMessage> {
+    let status = any::<(bool, u8)>()
+        .prop_map(|(exit, n)| if exit { ProgramEnd::Exit(n) } else { ProgramEnd::Signal(n) });
     prop_oneof![
-        Just(Said::Ready),
-        Just(Said::Started),
-        any::<i32>().prop_map(Said::CannotRun),
-        Just(Said::Bye),
-        (status, any::<[u64; 4]>()).prop_map(|(status, [out, err, out_of_memory, took])| Said::Ended {
-            status,
-            written: Written { out, err },
-            out_of_memory,
-            took: Ns(took),
+        Just(GuestMessage::Ready),
+        Just(GuestMessage::Started),
+        any::<i32>().prop_map(GuestMessage::CannotRun),
+        Just(GuestMessage::Bye),
+        (status, any::<[u64; 4]>()).prop_map(|(status, [out, err, out_of_memory, took])| {
+            GuestMessage::Ended { status, written: WrittenBytes { out, err }, out_of_memory, took: Ns(took) }
         }),
     ]
 }
@@ -100,11 +104,11 @@ fn config() -> impl Strategy<Value = Config> {
                     counts_references: false,
                 },
                 addresses: match yes[0] {
-                    true => Addresses::Physical { low: Bytes(n[7]) },
-                    false => Addresses::Blocks { low: Bytes(n[7]) },
+                    true => PhysicalAddresses::Physical { low: Bytes(n[7]) },
+                    false => PhysicalAddresses::Blocks { low: Bytes(n[7]) },
                 },
                 disk: Bytes(n[0]),
-                kernel: yes[1].then_some(Layout {
+                kernel: yes[1].then_some(KernelLayout {
                     areas: n[1],
                     current: n[2],
                     direct: n[3],
@@ -118,9 +122,9 @@ fn config() -> impl Strategy<Value = Config> {
     )
 }
 
-fn found() -> impl Strategy<Value = Found> {
+fn found() -> impl Strategy<Value = MonitorReport> {
     let process = (any::<u32>(), ".{0,20}").prop_map(|(id, name)| Process { id, name });
-    let share = any::<[u64; 3]>().prop_map(|[accesses, local, remote]| Share { accesses, local, remote });
+    let share = any::<[u64; 3]>().prop_map(|[accesses, local, remote]| CpuShare { accesses, local, remote });
     let cpu = (any::<[u64; 6]>(), btree_map(any::<u16>(), share, 0..4)).prop_map(|(n, shares)| Cpu {
         misses: Misses { cold: n[0], capacity: n[1], coherence: n[2], upgrade: n[3] },
         shares,
@@ -128,19 +132,21 @@ fn found() -> impl Strategy<Value = Found> {
         time: Ps(n[5]),
     });
     let interval =
-        (any::<[u64; 2]>(), any::<[u16; 2]>(), 0..4_u8).prop_map(|([alone, busy], [a, b], way)| Interval {
-            alone: Ps(alone),
-            busiest: match way {
-                0 => Way::Controller(NodeId(a)),
-                1 => Way::Outgoing(NodeId(a)),
-                2 => Way::Incoming(NodeId(a)),
-                _ => Way::Link(NodeId(a), NodeId(b)),
-            },
-            busy: Ps(busy),
+        (any::<[u64; 2]>(), any::<[u16; 2]>(), 0..4_u8).prop_map(|([alone, busy], [a, b], way)| {
+            ModelledInterval {
+                alone: Ps(alone),
+                busiest: match way {
+                    0 => Way::Controller(NodeId(a)),
+                    1 => Way::Outgoing(NodeId(a)),
+                    2 => Way::Incoming(NodeId(a)),
+                    _ => Way::Link(NodeId(a), NodeId(b)),
+                },
+                busy: Ps(busy),
+            }
         });
-    let counts = vec(any::<(u64, u64)>().prop_map(|(loads, stores)| Counts { loads, stores }), 0..4);
+    let counts = vec(any::<(u64, u64)>().prop_map(|(loads, stores)| AccessCounts { loads, stores }), 0..4);
     let page = (any::<(u32, u16, u64, u64, u16)>(), counts).prop_map(
-        |((interval, process, page, physical, home), counts)| Page {
+        |((interval, process, page, physical, home), counts)| PageAccesses {
             visit: interval,
             interval,
             process,
@@ -150,17 +156,12 @@ fn found() -> impl Strategy<Value = Found> {
             counts,
         },
     );
-    let code = any::<(u64, [u64; 8])>().prop_map(|(at, calls)| Code { at, calls });
-    let first = any::<(u32, u16, u64, u32, u32)>().prop_map(|(interval, process, page, cpu, code)| First {
-        interval,
-        process,
-        page,
-        cpu,
-        code,
-    });
+    let code = any::<(u64, [u64; 8])>().prop_map(|(at, calls)| ExecutedCode { at, calls });
+    let first = any::<(u32, u16, u64, u32, u32)>()
+        .prop_map(|(interval, process, page, cpu, code)| FirstStore { interval, process, page, cpu, code });
     let lists = (vec(cpu, 0..4), vec(interval, 0..4), vec(page, 0..4), vec(code, 0..4), vec(first, 0..4));
     (btree_map(any::<u16>(), process, 0..4), lists, any::<u64>()).prop_map(
-        |(processes, (cpus, intervals, pages, codes, firsts), lost)| Found {
+        |(processes, (cpus, intervals, pages, codes, firsts), lost)| MonitorReport {
             processes,
             cpus,
             intervals,
@@ -182,7 +183,7 @@ proptest! {
         prop_assert_eq!(decode(&encode(&job).unwrap()), Ok(job.clone()));
         prop_assert_eq!(decode(&encode(&back).unwrap()), Ok(back.clone()));
         prop_assert_eq!(decode(&encode(&said).unwrap()), Ok(said.clone()));
-        prop_assert_eq!(decode(&encode(&Order::Signal(signal)).unwrap()), Ok(Order::Signal(signal)));
+        prop_assert_eq!(decode(&encode(&GuestCommand::Signal(signal)).unwrap()), Ok(GuestCommand::Signal(signal)));
         is_survived(&job, at, to);
         is_survived(&back, at, to);
         is_survived(&said, at, to);
@@ -209,9 +210,9 @@ proptest! {
             splices_are_survived(&said, other, seed);
             splices_are_survived(&config, other, seed);
             splices_are_survived(&found, other, seed);
-            splices_are_survived(&monitor::Order::End, other, seed);
-            splices_are_survived(&Answer { failed: Some("why".into()) }, other, seed);
-            splices_are_survived(&Order::Signal(2), other, seed);
+            splices_are_survived(&monitor::MonitorCommand::End, other, seed);
+            splices_are_survived(&MonitorAnswer { failed: Some("why".into()) }, other, seed);
+            splices_are_survived(&GuestCommand::Signal(2), other, seed);
         }
     }
 
@@ -222,35 +223,35 @@ proptest! {
         is_noticed(&said);
         is_noticed(&config);
         is_noticed(&found);
-        is_noticed(&monitor::Order::End);
-        is_noticed(&Answer { failed: Some("why".into()) });
-        is_noticed(&Order::Signal(2));
+        is_noticed(&monitor::MonitorCommand::End);
+        is_noticed(&MonitorAnswer { failed: Some("why".into()) });
+        is_noticed(&GuestCommand::Signal(2));
     }
 
     #[test]
     fn words_survive_and_damage_does_not(recording in os(), filter_lines in any::<u32>(), alone in any::<bool>()) {
-        let emulator = Emulator { recording: recording.into(), filter_lines, alone };
+        let emulator = EmulatorSettings { recording: recording.into(), filter_lines, alone };
         is_noticed(&emulator);
         let word = encode_word(&emulator).unwrap();
         prop_assert!(word.bytes().all(|b| b.is_ascii_hexdigit()));
         prop_assert_eq!(decode_word(&word), Ok(emulator));
         for at in 0..word.len() {
-            prop_assert!(decode_word::<Emulator>(&word[..at]).is_err());
+            prop_assert!(decode_word::<EmulatorSettings>(&word[..at]).is_err());
             let mut other = word.clone().into_bytes();
             other[at] = if other[at] == b'0' { b'1' } else { b'x' };
-            prop_assert!(decode_word::<Emulator>(&String::from_utf8(other).unwrap()).is_err());
+            prop_assert!(decode_word::<EmulatorSettings>(&String::from_utf8(other).unwrap()).is_err());
         }
     }
 }
 
 #[test]
 fn what_is_too_long_for_the_system_is_too_long_here() {
-    let argument = |n| Job { args: vec![OsString::from_vec(vec![b'x'; n])], ..Job::default() };
+    let argument = |n| GuestJob { args: vec![OsString::from_vec(vec![b'x'; n])], ..GuestJob::default() };
     assert!(encode(&argument(BYTES)).is_ok());
-    assert!(matches!(encode(&argument(BYTES + 1)).unwrap_err().fault, Fault::Payload(_)));
+    assert!(matches!(encode(&argument(BYTES + 1)).unwrap_err().fault, FrameFault::Payload(_)));
     let word = "0".repeat(1 << 20);
-    assert!(matches!(decode_word::<Emulator>(&word).unwrap_err().fault, Fault::TooLong { .. }));
-    assert!(decode_word::<Emulator>("äöü").is_err());
+    assert!(matches!(decode_word::<EmulatorSettings>(&word).unwrap_err().fault, FrameFault::TooLong { .. }));
+    assert!(decode_word::<EmulatorSettings>("äöü").is_err());
 }
 
 #[test]
@@ -266,5 +267,8 @@ fn a_matrix_that_is_not_square_is_refused() {
     let mut payload = good[16..].to_vec();
     assert_eq!(payload[..8], *b"\x03lab\0\0\0\0");
     payload[6] = 2;
-    assert!(matches!(decode::<Config>(&framed::<Config>(&payload)).unwrap_err().fault, Fault::Payload(_)));
+    assert!(matches!(
+        decode::<Config>(&framed::<Config>(&payload)).unwrap_err().fault,
+        FrameFault::Payload(_)
+    ));
 }

@@ -5,9 +5,11 @@ use std::os::unix::ffi::OsStringExt;
 
 use homenode_model::{Bytes, NodeId, Ns};
 use homenode_wire::facts::{Arming, Budget};
-use homenode_wire::plan::{self, Home, How, Plan, Site};
-use homenode_wire::schedule::{Asked, Code, Loop, Mode, Run, Schedules, Thread};
-use homenode_wire::settings::{Machine, MoveWhile, Node, Settings, Wanted};
+use homenode_wire::plan::{self, Home, HomePlan, Recognition, Site};
+use homenode_wire::schedule::{
+    CodeFile, IterationRange, Loop, Mode, RequestedSchedule, Schedules, ThreadIterations,
+};
+use homenode_wire::settings::{MachineNodes, MoveWhile, Settings, UsableNode, Wanted};
 use homenode_wire::{decode, encode};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -16,14 +18,14 @@ use crate::damage::{is_noticed, is_survived, splices_are_survived};
 
 fn settings() -> impl Strategy<Value = Settings> {
     let node = (vec(any::<u32>(), 0..4), any::<u64>(), vec(any::<u64>(), 0..4))
-        .prop_map(|(cpus, memory, distances)| Node { cpus, memory: Bytes(memory), distances });
+        .prop_map(|(cpus, memory, distances)| UsableNode { cpus, memory: Bytes(memory), distances });
     let journal = proptest::option::of(vec(1..=u8::MAX, 0..30));
     (".{0,30}", vec(node, 0..4), any::<[u64; 2]>(), any::<[bool; 7]>(), 0..Wanted::ALL.len(), journal)
         .prop_map(|(policy, nodes, [permille, fixed], yes, source, journal)| Settings {
             stream: journal.clone().map(|bytes| OsString::from_vec(bytes).into()),
             policy,
             arming: if yes[0] { Arming::Watch } else { Arming::Region },
-            machine: Machine { nodes },
+            machine: MachineNodes { nodes },
             pretend: yes[1],
             budget: Budget { permille, fixed: Ns(fixed) },
             trial: yes[6],
@@ -34,7 +36,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             move_while: MoveWhile::ALL[source % MoveWhile::ALL.len()].1,
             journal: journal.map(|bytes| OsString::from_vec(bytes).into()),
             record: yes[5],
-            schedule: yes[0].then(|| Asked {
+            schedule: yes[0].then(|| RequestedSchedule {
                 mode: Mode::ALL[source % Mode::ALL.len()].1,
                 from: yes[1],
                 to: yes[2],
@@ -43,26 +45,26 @@ fn settings() -> impl Strategy<Value = Settings> {
         })
 }
 
-fn plans() -> impl Strategy<Value = Plan> {
+fn plans() -> impl Strategy<Value = HomePlan> {
     let ranges = || vec(any::<(u64, u64)>().prop_map(|(a, b)| a..b), 0..4);
     let site = (ranges(), ranges()).prop_map(|(own, callers)| Site { own, callers });
     let how = prop_oneof![
-        any::<u64>().prop_map(|address| How::Static { address }),
-        any::<[u32; 3]>().prop_map(|[site, first, count]| How::Site { site, first, count }),
-        any::<[u32; 2]>().prop_map(|[first, count]| How::Size { first, count }),
+        any::<u64>().prop_map(|address| Recognition::Static { address }),
+        any::<[u32; 3]>().prop_map(|[site, first, count]| Recognition::Site { site, first, count }),
+        any::<[u32; 2]>().prop_map(|[first, count]| Recognition::Size { first, count }),
     ];
     let home = any::<(u64, u64, u16)>().prop_map(|(offset, bytes, node)| Home {
         offset: Bytes(offset),
         bytes: Bytes(bytes),
         node: NodeId(node),
     });
-    let object = (how, any::<u64>(), vec(home, 0..4)).prop_map(|(how, bytes, homes)| plan::Object {
+    let object = (how, any::<u64>(), vec(home, 0..4)).prop_map(|(how, bytes, homes)| plan::ObjectPlan {
         how,
         bytes: Bytes(bytes),
         homes,
     });
     (any::<u32>(), vec(any::<u16>(), 0..9), ".{0,30}", vec(site, 0..4), vec(object, 0..4)).prop_map(
-        |(threads, nodes, path, sites, objects)| Plan {
+        |(threads, nodes, path, sites, objects)| HomePlan {
             threads,
             nodes: nodes.into_iter().map(NodeId).collect(),
             path,
@@ -73,9 +75,11 @@ fn plans() -> impl Strategy<Value = Plan> {
 }
 
 fn schedules() -> impl Strategy<Value = Schedules> {
-    let code = (".{0,30}", any::<[u64; 2]>()).prop_map(|(name, [bytes, hash])| Code { name, bytes, hash });
-    let run = any::<[u64; 2]>().prop_map(|[begin, end]| Run { begin, end });
-    let thread = (any::<Option<u16>>(), vec(run, 0..4)).prop_map(|(node, runs)| Thread { node, runs });
+    let code =
+        (".{0,30}", any::<[u64; 2]>()).prop_map(|(name, [bytes, hash])| CodeFile { name, bytes, hash });
+    let run = any::<[u64; 2]>().prop_map(|[begin, end]| IterationRange { begin, end });
+    let thread =
+        (any::<Option<u16>>(), vec(run, 0..4)).prop_map(|(node, runs)| ThreadIterations { node, runs });
     let one = (any::<u32>(), any::<[u64; 2]>(), any::<[i128; 3]>(), vec(thread, 0..4)).prop_map(
         |(code, [offset, chunk], [first, step, bound], threads)| Loop {
             code,
@@ -130,8 +134,8 @@ proptest! {
 
 #[test]
 fn an_even_machine_has_its_cpus_in_order() {
-    let machine = Machine::even(2, 2, Bytes(7), 21);
-    let node = |cpus: [u32; 2], distances: [u64; 2]| Node {
+    let machine = MachineNodes::even(2, 2, Bytes(7), 21);
+    let node = |cpus: [u32; 2], distances: [u64; 2]| UsableNode {
         cpus: cpus.to_vec(),
         memory: Bytes(7),
         distances: distances.to_vec(),

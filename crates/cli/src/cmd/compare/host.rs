@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use homenode_error::{Error, Result};
-use homenode_kernels::{Kernel, Variant};
+use homenode_kernels::{BuildVariant, Kernel};
 use homenode_launch::program;
 use homenode_schemes as schemes;
-use homenode_trials::host::{self, Prediction, REPETITIONS, Request};
+use homenode_trials::host::{self, HostTrial, Prediction, REPETITIONS};
 
 use crate::args::compare::CompareArgs;
-use crate::args::subject::{Subject, not_a_program};
+use crate::args::subject::{CommandSubject, not_a_program};
 use crate::exit::Exit;
 use crate::task::Terminal;
 
@@ -18,17 +18,17 @@ pub fn run(args: &CompareArgs, task: &Terminal) -> Result<Exit> {
     let prediction = prediction(args)?;
     args.output.check(&host::table())?;
     let (kernel, program, words) = match args.program()? {
-        Subject::Kernel { name, args: words } => {
+        CommandSubject::Kernel { name, args: words } => {
             let kernel = Kernel::find(&name)?;
             let mut all = kernel.arguments(args.run.class.as_deref(), args.run.threads)?;
             all.extend(words);
-            let path = kernel.build(Variant::Native, task)?;
+            let path = kernel.build(BuildVariant::Native, task)?;
             (Some(kernel), path, all)
         }
-        Subject::Program { program, args } => (None, program::find(&program)?, args),
-        Subject::Recording(path) => return Err(not_a_program(&path)),
+        CommandSubject::Program { program, args } => (None, program::find(&program)?, args),
+        CommandSubject::Recording(path) => return Err(not_a_program(&path)),
     };
-    let request = Request {
+    let request = HostTrial {
         kernel,
         program,
         args: words,

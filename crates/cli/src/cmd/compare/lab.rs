@@ -1,15 +1,15 @@
 //! `homenode compare --on lab`: the schemes on a virtual NUMA machine.
 
 use homenode_error::{Context, Error, Result};
-use homenode_kernels::{Kernel, Variant};
+use homenode_kernels::{BuildVariant, Kernel};
 use homenode_lab::run::{Monitoring, Program};
 use homenode_launch::places;
 use homenode_launch::program;
-use homenode_trials::lab::{self, Request};
+use homenode_trials::lab::{self, LabTrial};
 
 use crate::args::compare::CompareArgs;
 use crate::args::lab::MachineArgs;
-use crate::args::subject::{Subject, not_a_program};
+use crate::args::subject::{CommandSubject, not_a_program};
 use crate::cmd::lab::Signals;
 use crate::cmd::record::modelled;
 use crate::exit::Exit;
@@ -49,7 +49,7 @@ pub fn run(args: &CompareArgs) -> Result<Exit> {
     Ok(if failed && exit == Exit::Done { Exit::Partial } else { exit })
 }
 
-fn request(args: &CompareArgs, machine: &MachineArgs) -> Result<Request> {
+fn request(args: &CompareArgs, machine: &MachineArgs) -> Result<LabTrial> {
     let subject = args.program()?;
     let mut lab = machine.lab(None)?;
     let threads = args.run.threads.unwrap_or_else(|| lab.machine.cpus());
@@ -62,19 +62,19 @@ fn request(args: &CompareArgs, machine: &MachineArgs) -> Result<Request> {
     let topology = modelled(&lab, machine.machine.as_deref())?;
     lab.monitor = Some(Monitoring { library: places::monitor()?, machine: topology });
     let (kernel, program) = match subject {
-        Subject::Kernel { name, args: words } => {
+        CommandSubject::Kernel { name, args: words } => {
             let kernel = Kernel::find(&name)?;
             lab.env.insert(ITERATIONS.into(), "1".into());
             let mut all = kernel.arguments(args.run.class.as_deref(), Some(threads))?;
             all.extend(words);
-            let path = kernel.build(Variant::Native, &Terminal::default())?;
+            let path = kernel.build(BuildVariant::Native, &Terminal::default())?;
             (Some(kernel), Program { name: path.clone().into(), path, args: all })
         }
-        Subject::Program { program: name, args } => {
+        CommandSubject::Program { program: name, args } => {
             (None, Program { path: program::find(&name)?, name, args })
         }
-        Subject::Recording(path) => return Err(not_a_program(&path)),
+        CommandSubject::Recording(path) => return Err(not_a_program(&path)),
     };
     let repetitions = args.repeat.unwrap_or(1);
-    Ok(Request { kernel, program, lab, policies: args.policies.clone(), repetitions })
+    Ok(LabTrial { kernel, program, lab, policies: args.policies.clone(), repetitions })
 }

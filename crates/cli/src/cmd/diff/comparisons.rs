@@ -4,7 +4,7 @@ use homenode_report::compared::Compared;
 
 use crate::args::diff::DiffArgs;
 use crate::exit::Exit;
-use homenode_error::{Context as _, Failure, Result};
+use homenode_error::{Context as _, FailureKind, Result};
 use homenode_table::{Cell, Column, Table};
 
 /// Keys of the columns for before, after and their ratio.
@@ -19,7 +19,7 @@ pub fn run(args: &DiffArgs, before: &str, after: &str) -> Result<Exit> {
     let read = |text, path: &std::path::Path| {
         Compared::from_json(text)
             .context(|| format!("cannot read the comparison {}", path.display()))
-            .map_err(|e| e.kind(Failure::Usage))
+            .map_err(|e| e.kind(FailureKind::Usage))
     };
     let (before, after) = (read(before, &args.before)?, read(after, &args.after)?);
     let diff = before.diff(&after);

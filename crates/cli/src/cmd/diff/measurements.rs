@@ -1,10 +1,10 @@
 //! `homenode diff` of two measurements.
 
-use homenode_measure::{Change, Measurement, diff};
+use homenode_measure::{CellChange, Measurement, diff};
 
 use crate::args::diff::DiffArgs;
 use crate::exit::Exit;
-use homenode_error::{Context, Error, Failure, Result};
+use homenode_error::{Context, Error, FailureKind, Result};
 use homenode_table::{Cell, Column, Table};
 
 /// Compares two measurements by their JSON.
@@ -25,11 +25,11 @@ pub fn run(args: &DiffArgs, before: &str, after: &str) -> Result<Exit> {
     let all = diff(&a, &b);
     let mut same = 0;
     for d in &all {
-        if d.change == Change::Same && !args.all {
+        if d.change == CellChange::Same && !args.all {
             same += 1;
             continue;
         }
-        let number = |c: Option<&homenode_measure::Cell>| {
+        let number = |c: Option<&homenode_measure::MeasuredCell>| {
             let value = c.and_then(|c| c.value);
             value.map_or_else(|| Cell::missing("not measured, or its check failed"), |v| Cell::float(v, 1))
         };
@@ -52,18 +52,18 @@ pub fn run(args: &DiffArgs, before: &str, after: &str) -> Result<Exit> {
     args.output.print(&table)
 }
 
-const fn word(change: Change) -> &'static str {
+const fn word(change: CellChange) -> &'static str {
     match change {
-        Change::Same => "same",
-        Change::Better => "better",
-        Change::Worse => "worse",
-        Change::OneSided => "only one",
-        Change::Neither => "neither",
+        CellChange::Same => "same",
+        CellChange::Better => "better",
+        CellChange::Worse => "worse",
+        CellChange::OneSided => "only one",
+        CellChange::Neither => "neither",
     }
 }
 
 fn read(text: &str, path: &std::path::Path) -> Result<Measurement> {
     let cannot = || format!("cannot read the measurement {}", path.display());
-    let hint = |e: Error| e.hint("'homenode measure --json > FILE' makes one").kind(Failure::Usage);
+    let hint = |e: Error| e.hint("'homenode measure --json > FILE' makes one").kind(FailureKind::Usage);
     Measurement::from_json(text).context(cannot).map_err(hint)
 }

@@ -2,10 +2,10 @@
 
 use homenode_dataset::foreign::without_escapes;
 use homenode_error::Result;
-use homenode_report::Report;
+use homenode_report::RecordingReport;
 use homenode_report::diff::{Diff, ObjectDiff};
 use homenode_text::changes;
-use homenode_text::page::Shown;
+use homenode_text::page::PageDetail;
 use homenode_text::table::markdown;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::output::{Format, say, to_stdout};
 /// Objects listed for people unless --top says otherwise.
 const TOP: usize = 20;
 
-pub fn run(args: &DiffArgs, before: &Report, after: &Report) -> Result<Exit> {
+pub fn run(args: &DiffArgs, before: &RecordingReport, after: &RecordingReport) -> Result<Exit> {
     let mut diff = Diff::of(before, after);
     let unchanged = diff.objects.len();
     if !args.all {
@@ -49,9 +49,9 @@ pub fn run(args: &DiffArgs, before: &Report, after: &Report) -> Result<Exit> {
     Ok(if diff.whole || exit != Exit::Done { exit } else { Exit::Partial })
 }
 
-fn shown(args: &DiffArgs) -> Shown {
+fn shown(args: &DiffArgs) -> PageDetail {
     let top = args.top.unwrap_or(TOP);
-    Shown { width: columns_of(None), bold: args.color.wanted(), top, verbose: false }
+    PageDetail { width: columns_of(None), bold: args.color.wanted(), top, verbose: false }
 }
 
 /// The form of `--json`.

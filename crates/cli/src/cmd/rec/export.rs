@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use homenode_dataset::foreign::clean;
-use homenode_error::{Error, Failure, Result};
+use homenode_error::{Error, FailureKind, Result};
 use homenode_export::export::size;
-use homenode_export::{ExportError, Exported, Options, export};
+use homenode_export::{ExportError, ExportOptions, Exported, export};
 use homenode_table::{Cell, Column, Table};
 use homenode_task::Task as _;
 
@@ -26,7 +26,7 @@ pub(super) fn run(
     let known = set.missing();
     known.iter().for_each(|m| say(format_args!("{} is partial: {m}", recording.display())));
     let mut progress = task.progress(&format!("exporting {}", recording.display()), Some(size(&set)));
-    let exported = export(&set, to, Options { force }, &mut |more| {
+    let exported = export(&set, to, ExportOptions { force }, &mut |more| {
         progress.advance(more);
         !task.stop_asked()
     });
@@ -42,13 +42,13 @@ fn cannot(to: &Path, error: &ExportError) -> Error {
     let cli = Error::failed(format!("cannot export to {}", to.display())).tried(error);
     match error {
         ExportError::Exists(_) => {
-            cli.hint("--force replaces an export; -o names another place").kind(Failure::Usage)
+            cli.hint("--force replaces an export; -o names another place").kind(FailureKind::Usage)
         }
-        ExportError::NotAnExport { .. } => {
-            cli.hint("look at it, and remove it yourself or name another place: -o DIR").kind(Failure::Usage)
-        }
-        ExportError::Twice(_) => cli.hint("merge recordings of different ranks").kind(Failure::Usage),
-        ExportError::Stopped => cli.hint("nothing is left of it").kind(Failure::Partial),
+        ExportError::NotAnExport { .. } => cli
+            .hint("look at it, and remove it yourself or name another place: -o DIR")
+            .kind(FailureKind::Usage),
+        ExportError::Twice(_) => cli.hint("merge recordings of different ranks").kind(FailureKind::Usage),
+        ExportError::Stopped => cli.hint("nothing is left of it").kind(FailureKind::Partial),
         ExportError::Io { .. } => {
             cli.hint("name a place where you may write and where there is room: -o DIR")
         }

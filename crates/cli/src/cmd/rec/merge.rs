@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use homenode_dataset::merge::{MergeError, merge, size};
-use homenode_error::{Context, Error, Failure, Result};
-use homenode_job::part::Part;
-use homenode_job::summary::Job;
+use homenode_error::{Context, Error, FailureKind, Result};
+use homenode_job::part::RankSummary;
+use homenode_job::summary::JobSummary;
 use homenode_task::Task as _;
 
 use super::super::summary::{self, Form};
@@ -16,7 +16,7 @@ use crate::output::say;
 use crate::task::Terminal;
 
 pub(super) fn run(recordings: &[PathBuf], to: &Path, json: bool, quiet: bool) -> Result<Exit> {
-    if recordings.iter().all(|path| Part::is_at(path)) {
+    if recordings.iter().all(|path| RankSummary::is_at(path)) {
         return parts(recordings, to, json, quiet);
     }
     if json {
@@ -49,8 +49,8 @@ pub(super) fn run(recordings: &[PathBuf], to: &Path, json: bool, quiet: bool) ->
 
 /// The summary of a job from the parts that its ranks left.
 fn parts(paths: &[PathBuf], to: &Path, json: bool, quiet: bool) -> Result<Exit> {
-    let all: Result<Vec<Part>> = paths.iter().map(|path| Part::read(path)).collect();
-    let job = Job::of(all?)?;
+    let all: Result<Vec<RankSummary>> = paths.iter().map(|path| RankSummary::read(path)).collect();
+    let job = JobSummary::of(all?)?;
     let text = summary::job(&job, Form { json, verbose: false })?;
     fs::write(to, text).context(|| format!("cannot write the summary {}", to.display()))?;
     job.table().warnings().iter().for_each(say);
@@ -63,10 +63,10 @@ fn parts(paths: &[PathBuf], to: &Path, json: bool, quiet: bool) -> Result<Exit> 
 fn cannot(to: &Path, error: &MergeError) -> Error {
     let cli = Error::failed(format!("cannot merge into {}", to.display())).tried(error);
     match error {
-        MergeError::Unlike { .. } => {
-            cli.hint("ranks of one job can be merged; 'homenode diff' compares two runs").kind(Failure::Usage)
-        }
-        MergeError::Stopped => cli.hint("nothing is left of it").kind(Failure::Partial),
+        MergeError::Unlike { .. } => cli
+            .hint("ranks of one job can be merged; 'homenode diff' compares two runs")
+            .kind(FailureKind::Usage),
+        MergeError::Stopped => cli.hint("nothing is left of it").kind(FailureKind::Partial),
         _ => cli.hint("name a new place where you may write: -o REC"),
     }
 }

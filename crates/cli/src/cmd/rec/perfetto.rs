@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
-use homenode_dataset::{Table as _, tables};
-use homenode_error::{Context as _, Error, Failure, Result};
+use homenode_dataset::{TableRow as _, tables};
+use homenode_error::{Context as _, Error, FailureKind, Result};
 use homenode_export::perfetto;
 use homenode_task::Task as _;
 
@@ -19,11 +19,11 @@ pub(super) fn run(recording: &Path, to: &Path, force: bool, quiet: bool) -> Resu
     let known = fs::symlink_metadata(to);
     if known.as_ref().is_ok_and(|m| !m.is_file()) {
         let error = Error::failed(cannot()).tried("it is there, and is no file");
-        return Err(error.hint("-o names another place").kind(Failure::Usage));
+        return Err(error.hint("-o names another place").kind(FailureKind::Usage));
     }
     if known.is_ok() && !force {
         let error = Error::failed(cannot()).tried("it is there already");
-        return Err(error.hint("--force replaces it; -o names another place").kind(Failure::Usage));
+        return Err(error.hint("--force replaces it; -o names another place").kind(FailureKind::Usage));
     }
     let name = to.file_name().ok_or_else(|| {
         Error::usage(format!("{} names no file", to.display())).hint("-o names a file, such as -o trace.json")

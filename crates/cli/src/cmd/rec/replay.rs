@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use homenode_checks::journal::{ask, check};
-use homenode_error::{Context, Error, Failure, Result};
+use homenode_error::{Context, Error, FailureKind, Result};
 use homenode_log::regular;
 use homenode_policy::journal::JournalError;
 
@@ -29,7 +29,7 @@ pub(super) fn run(path: &Path, policy: Option<&str>, limit: usize, output: &Outp
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     let cannot = || format!("cannot read the journal {}", path.display());
-    let mut file = regular::open(path).context(cannot).map_err(|e| e.kind(Failure::Usage))?;
+    let mut file = regular::open(path).context(cannot).map_err(|e| e.kind(FailureKind::Usage))?;
     let length = file.metadata().context(cannot)?.len();
     if length > MOST {
         return Err(Error::usage(cannot())

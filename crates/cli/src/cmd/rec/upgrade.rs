@@ -49,9 +49,9 @@ impl Form {
 
     /// The form of a recording and its version.
     fn of(path: &Path) -> Result<(Self, u32)> {
-        let form = match old::Form::at(path) {
-            Some(old::Form::LabV1) => Self::Counts,
-            Some(old::Form::LiveV1) => Self::Sightings,
+        let form = match old::OlderForm::at(path) {
+            Some(old::OlderForm::LabV1) => Self::Counts,
+            Some(old::OlderForm::LiveV1) => Self::Sightings,
             None if Dataset::is_at(path) => Self::Dataset,
             None => Self::Exact,
         };

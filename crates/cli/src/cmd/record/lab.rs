@@ -5,18 +5,18 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use homenode_dataset::{Basis, Ended, Kind, Meta, Writer};
+use homenode_dataset::{Basis, DatasetMeta, DatasetWriter, Ended, RecordingKind};
 use homenode_error::{Context, Error, Result};
-use homenode_kernels::Variant;
-use homenode_lab::monitor::{self, Found, Whose};
+use homenode_kernels::BuildVariant;
+use homenode_lab::monitor::{self, AccessOwner, MonitorReport};
 use homenode_lab::recording::about::{self, About};
-use homenode_lab::recording::told::Told;
-use homenode_lab::recording::{Run, marks};
-use homenode_lab::run::{self as lab, Lab, Marks, Monitoring, Outcome, Watch};
-use homenode_lab::wire::Status;
+use homenode_lab::recording::told::ProcessReports;
+use homenode_lab::recording::{LabRun, marks};
+use homenode_lab::run::{self as lab, Lab, Marks, Monitoring, RunOutcome, Supervision};
+use homenode_lab::wire::ProgramEnd;
 use homenode_launch::places;
 use homenode_launch::rank::own_path;
-use homenode_launch::record::directory::{self, Target};
+use homenode_launch::record::directory::{self, RecordingTarget};
 use homenode_launch::record::{self as recorder, shown};
 use homenode_model::{Ns, Topology};
 use homenode_scratch::Scratch;
@@ -45,7 +45,7 @@ impl RecordArgs {
     pub(super) fn on_lab(self) -> Result<Exit> {
         // Kernels that are linked with homenode's C library report their iterations. The counts are
         // then split by iteration.
-        let program = program(self.subject()?, &self.run, Variant::Linked)?;
+        let program = program(self.subject()?, &self.run, BuildVariant::Linked)?;
         let mut lab = self.lab.lab(self.run.threads)?;
         let machine = modelled(&lab, self.lab.machine.as_deref())?;
         lab.monitor = Some(Monitoring { library: places::monitor()?, machine: machine.clone() });
@@ -60,23 +60,24 @@ impl RecordArgs {
             lab.marks = Some(Marks { library, variable: MARKS, folder });
         }
         let target = match &self.output {
-            Some(path) => Target::Path { path: own_path(path), force: self.force },
-            None => Target::Free(recorder::stem(program.path.file_name().unwrap_or(&program.name))),
+            Some(path) => RecordingTarget::Path { path: own_path(path), force: self.force },
+            None => RecordingTarget::Free(recorder::stem(program.path.file_name().unwrap_or(&program.name))),
         };
         let words = std::iter::once(&program.name).chain(&program.args);
         let command = words.map(|w| w.to_string_lossy().into_owned()).collect();
         let meta = described(command, &lab, &machine);
         let mut signals = Signals::watch().context(|| "cannot watch for signals".into())?;
-        let mut watch = Watch { timeout: None, signal: &mut || signals.next(), say: &mut |_| {} };
+        let mut watch = Supervision { timeout: None, signal: &mut || signals.next(), say: &mut |_| {} };
         // Known before the run: whether it may be written.
         let path = directory::make_folder(&target)?;
         let ran = lab::run(&lab, &program, streams(&lab), &mut watch);
         let outcome = ran.inspect_err(|_| drop(fs::remove_dir(&path)))?;
         let found = outcome.found.as_ref().ok_or_else(|| Error::failed("the monitor counted nothing"))?;
-        let told = Told::of(&marks::read(scratch.path()), found, names::of);
+        let told = ProcessReports::of(&marks::read(scratch.path()), found, names::of);
         let elapsed = Ns(u64::try_from(outcome.elapsed.as_nanos()).unwrap_or(u64::MAX));
         let balancing = lab.numa_balancing;
-        let run = Run { found, told: &told, machine: &lab.machine, modelled: &machine, elapsed, balancing };
+        let run =
+            LabRun { found, told: &told, machine: &lab.machine, modelled: &machine, elapsed, balancing };
         write(&path, meta, &run, &outcome)?;
         report(&outcome, &lab, self.quiet);
         for trouble in told.trouble.iter().chain(&told.bounded).filter(|_| !self.quiet) {
@@ -94,8 +95,8 @@ impl RecordArgs {
 }
 
 /// What the data set says of itself before the run.
-fn described(command: Vec<String>, lab: &Lab, machine: &Topology) -> Meta {
-    let mut meta = Meta::new(Kind::Lab, Basis::Emulated, command);
+fn described(command: Vec<String>, lab: &Lab, machine: &Topology) -> DatasetMeta {
+    let mut meta = DatasetMeta::new(RecordingKind::Lab, Basis::Emulated, command);
     meta.machine.clone_from(&machine.name);
     meta.source = "the lab's monitor".into();
     // As 'compare --on lab' calls them.
@@ -109,9 +110,9 @@ fn described(command: Vec<String>, lab: &Lab, machine: &Topology) -> Meta {
 }
 
 /// Writes the data set.
-fn write(path: &Path, meta: Meta, run: &Run<'_>, outcome: &Outcome) -> Result<()> {
+fn write(path: &Path, meta: DatasetMeta, run: &LabRun<'_>, outcome: &RunOutcome) -> Result<()> {
     let cannot = || format!("cannot write the recording {}", shown(path));
-    let mut writer = Writer::create(path, meta).context(cannot)?;
+    let mut writer = DatasetWriter::create(path, meta).context(cannot)?;
     let said = run.fill(&mut writer).context(cannot)?;
     let meta = writer.meta();
     meta.notes.push(format!("it ran on Linux {}", outcome.kernel));
@@ -121,20 +122,20 @@ fn write(path: &Path, meta: Meta, run: &Run<'_>, outcome: &Outcome) -> Result<()
     let about = serde_json::to_string_pretty(&About::of(run, &outcome.kernel)).context(cannot)?;
     fs::write(path.join(about::FILE), about + "\n").context(cannot)?;
     let (status, signal) = match outcome.status {
-        Status::Exit(n) => (Some(i32::from(n)), None),
-        Status::Signal(n) => (None, Some(i32::from(n))),
+        ProgramEnd::Exit(n) => (Some(i32::from(n)), None),
+        ProgramEnd::Signal(n) => (None, Some(i32::from(n))),
     };
     writer.finish(Ended { status, signal, elapsed_ns: run.elapsed.0 }).context(cannot)?;
     Ok(())
 }
 
 /// A line a CPU.
-fn table(found: &Found, machine: &Topology) -> String {
+fn table(found: &MonitorReport, machine: &Topology) -> String {
     let mut out = String::from(
         "  cpu  node      accesses    to memory        local       remote  remote  kernel's   modelled\n",
     );
     for (i, (c, node)) in found.cpus.iter().zip(&machine.cpus).enumerate() {
-        let [program, kernel] = [Whose::Program, Whose::Kernel].map(|w| found.of(c, w));
+        let [program, kernel] = [AccessOwner::Program, AccessOwner::Kernel].map(|w| found.of(c, w));
         let (local, remote) = (program.local, program.remote);
         let share = 100.0 * remote as f64 / ((local + remote).max(1)) as f64;
         let (all, kernel) = (program.accesses, kernel.local + kernel.remote);

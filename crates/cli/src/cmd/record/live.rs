@@ -7,33 +7,33 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use homenode_dataset::Kind;
+use homenode_dataset::RecordingKind;
 use homenode_error::{Error as CliError, Result};
-use homenode_job::part::Part;
-use homenode_kernels::{Kernel, Variant};
+use homenode_job::part::RankSummary;
+use homenode_kernels::{BuildVariant, Kernel};
 use homenode_launch::child::{self, Ran};
 use homenode_launch::loadable::{Loadable, loadable, refuse_launcher};
 use homenode_launch::program::find;
 use homenode_launch::rank::own_path;
-use homenode_launch::record::directory::Target;
+use homenode_launch::record::directory::RecordingTarget;
 use homenode_launch::record::{self as recorder, shown};
-use homenode_live::budget::Budget;
+use homenode_live::budget::RunBudget;
 use homenode_live::policy::RunPolicy;
 use homenode_live::prepare::{RunFolder, RunOptions};
-use homenode_live::recording::Recording;
-use homenode_observed::Summary;
+use homenode_live::recording::LiveRecording;
+use homenode_observed::StreamsSummary;
 use homenode_runtime::nodes::Nodes;
 use homenode_runtime::watch::Wanted;
-use homenode_wire::live::Says;
+use homenode_wire::live::SourceAnswers;
 
 use super::super::summary::{Form, Summary as Report};
 use crate::args::record::RecordArgs;
-use crate::args::subject::Subject;
+use crate::args::subject::CommandSubject;
 use crate::exit::Exit;
 use crate::task::Terminal;
 
 /// What homenode may spend on a recording: nothing is moved that would have to pay.
-const BUDGET: Budget = Budget { permille: 50, milliseconds: 2000 };
+const BUDGET: RunBudget = RunBudget { permille: 50, milliseconds: 2000 };
 
 /// Why there is nothing to tell apart here, or nothing that could tell.
 fn cannot(path: &Path, pretend: Option<u16>) -> Option<String> {
@@ -50,7 +50,7 @@ pub(super) fn possible(path: &Path, pretend: Option<u16>) -> std::result::Result
 }
 
 impl RecordArgs {
-    pub(super) fn live(self, subject: Subject, mut reported: Report) -> Result<Exit> {
+    pub(super) fn live(self, subject: CommandSubject, mut reported: Report) -> Result<Exit> {
         let (program, args, stem) = self.of_live(subject)?;
         refuse_launcher(&program, &args).map_err(|mut e| {
             e.hint = e.hint.map(|h| h.replace("homenode run", "homenode record"));
@@ -68,11 +68,11 @@ impl RecordArgs {
             command.env("OMP_NUM_THREADS", threads.to_string());
         }
         let target = match &self.output {
-            Some(path) => Target::Path { path: own_path(path), force: self.force },
-            None => Target::Free(recorder::stem(&stem)),
+            Some(path) => RecordingTarget::Path { path: own_path(path), force: self.force },
+            None => RecordingTarget::Free(recorder::stem(&stem)),
         };
         let mut live = RunFolder::new()?;
-        let recording = Recording::make(&target, Kind::Live, words(&program, &args))?;
+        let recording = LiveRecording::make(&target, RecordingKind::Live, words(&program, &args))?;
         live.prepare(&self.asked(recording.streams().to_owned()), &path, &mut command)?;
         reported.starts();
         let ran = child::run(command, &program, &path, &Terminal::default());
@@ -83,23 +83,27 @@ impl RecordArgs {
         let notes = std::mem::take(&mut live.before);
         let (path, summary) = recording.finish(&ran, |meta| meta.notes.extend(notes))?;
         let text = report(&path, &summary, &ran, self.quiet);
-        reported.write(&text, Form::TEXT, |rank, place| Part {
+        reported.write(&text, Form::TEXT, |rank, place| RankSummary {
             recording: Some(path.display().to_string()),
-            ..Part::new(rank, place, words(&program, &args).join(" "), ran.status, ran.elapsed)
+            ..RankSummary::new(rank, place, words(&program, &args).join(" "), ran.status, ran.elapsed)
         });
         Ok(Exit::of_program(ran.status))
     }
 
     /// Program, arguments, and the name from which the recording's name is made.
-    fn of_live(&self, subject: Subject) -> Result<(OsString, Vec<OsString>, OsString)> {
+    fn of_live(&self, subject: CommandSubject) -> Result<(OsString, Vec<OsString>, OsString)> {
         match subject {
-            Subject::Kernel { name, args } => {
+            CommandSubject::Kernel { name, args } => {
                 let kernel = Kernel::find(&name)?;
                 let mut all = kernel.arguments(self.run.class.as_deref(), self.run.threads)?;
                 all.extend(args);
-                Ok((kernel.build(Variant::Native, &Terminal::default())?.into(), all, kernel.name.into()))
+                Ok((
+                    kernel.build(BuildVariant::Native, &Terminal::default())?.into(),
+                    all,
+                    kernel.name.into(),
+                ))
             }
-            other => super::program(other, &self.run, recorder::Way::Instrumented),
+            other => super::program(other, &self.run, recorder::AccessRecorder::Instrumented),
         }
     }
 
@@ -131,7 +135,7 @@ fn words(program: &OsStr, args: &[OsString]) -> Vec<String> {
 }
 
 /// The report for a person. `quiet`: only problems.
-fn report(path: &Path, summary: &Summary, ran: &Ran, quiet: bool) -> String {
+fn report(path: &Path, summary: &StreamsSummary, ran: &Ran, quiet: bool) -> String {
     let mut out = String::new();
     let path = shown(path);
     let seconds = ran.elapsed.as_secs_f64();
@@ -141,7 +145,7 @@ fn report(path: &Path, summary: &Summary, ran: &Ran, quiet: bool) -> String {
             _ if summary.source.is_empty() => {
                 "the library left nothing: the program ended at once, or took it out of its environment"
             }
-            Says::Nothing => "there is no source here that tells of touches",
+            SourceAnswers::Nothing => "there is no source here that tells of touches",
             _ => "it ran too short, has one thread, or no object of 64 KiB",
         };
         let _ = writeln!(out, "  ! {why}");

@@ -1,8 +1,8 @@
 //! Names of the objects and places that a process on the lab reported, from the program's files.
 
 use homenode_dataset::fields::Fields;
-use homenode_lab::recording::told::{Names, Static, Variable, Wanted};
-use homenode_log::recording::{ElementField, Module, SourcePlace};
+use homenode_lab::recording::told::{GuestStatic, NameLookup, SourceVariable, UnnamedAddresses};
+use homenode_log::recording::{FieldRecord, Module, SourcePlace};
 use homenode_symbols::{self as symbols, Resolver};
 
 /// Smaller static objects share pages with others and get no name.
@@ -15,16 +15,16 @@ struct Resolved {
 }
 
 /// Looks up the names of a process.
-pub fn of(modules: &[Module], _: &Wanted) -> Box<dyn Names> {
+pub fn of(modules: &[Module], _: &UnnamedAddresses) -> Box<dyn NameLookup> {
     let numbers = modules.iter().map(|m| m.index).collect();
     Box::new(Resolved { resolver: Resolver::new(modules), modules: numbers })
 }
 
 /// The variable in the words of a recording; `bytes`: the size of the object.
-fn variable(found: symbols::Variable, bytes: u64) -> Variable {
-    Variable {
+fn variable(found: symbols::Variable, bytes: u64) -> SourceVariable {
+    SourceVariable {
         dimensions: found.extents(bytes),
-        fields: Fields::of(found.element_fields().into_iter().map(ElementField::into_parts)),
+        fields: Fields::of(found.element_fields().into_iter().map(FieldRecord::into_parts)),
         name: found.name,
         call: found.call,
         element_type: found.type_name,
@@ -32,7 +32,7 @@ fn variable(found: symbols::Variable, bytes: u64) -> Variable {
     }
 }
 
-impl Names for Resolved {
+impl NameLookup for Resolved {
     fn call(&mut self, back: u64) -> Option<SourcePlace> {
         self.resolver.caller(back)
     }
@@ -41,10 +41,10 @@ impl Names for Resolved {
         self.resolver.place(pc)
     }
 
-    fn statics(&mut self) -> Vec<Static> {
+    fn statics(&mut self) -> Vec<GuestStatic> {
         let mut all = Vec::new();
         for module in &self.modules {
-            all.extend(self.resolver.statics(*module, SMALLEST).into_iter().map(|s| Static {
+            all.extend(self.resolver.statics(*module, SMALLEST).into_iter().map(|s| GuestStatic {
                 module: *module,
                 address: s.address,
                 bytes: s.bytes,
@@ -55,7 +55,7 @@ impl Names for Resolved {
         all
     }
 
-    fn allocation(&mut self, calls: &[u64], bytes: u64) -> Option<Variable> {
+    fn allocation(&mut self, calls: &[u64], bytes: u64) -> Option<SourceVariable> {
         self.resolver.allocation(calls, bytes).map(|v| variable(v, bytes))
     }
 

@@ -2,12 +2,12 @@
 
 use homenode_dataset::Dataset;
 use homenode_dataset::foreign::without_escapes;
-use homenode_report::map::Size;
-use homenode_report::moves::Moves;
+use homenode_report::map::MapSize;
+use homenode_report::moves::MoveSummary;
 use homenode_report::objects::ObjectReport;
 use homenode_report::summary::Summary;
-use homenode_report::{Map, Moved, Report};
-use homenode_text::page::{self, Shown};
+use homenode_report::{Map, Moved, RecordingReport};
+use homenode_text::page::{self, PageDetail};
 use homenode_text::table::markdown;
 use homenode_text::{answer, map, objects};
 use serde::Serialize;
@@ -29,15 +29,15 @@ pub fn columns(asked: Option<u16>) -> usize {
 }
 
 pub fn run(args: &ShowArgs, set: &Dataset) -> Result<Exit> {
-    let report = Report::of(set);
+    let report = RecordingReport::of(set);
     let exit = if args.map { picture(args, set, &report)? } else { list(args, &report)? };
     Ok(if report.summary.whole || exit != Exit::Done { exit } else { Exit::Partial })
 }
 
-fn picture(args: &ShowArgs, set: &Dataset, report: &Report) -> Result<Exit> {
+fn picture(args: &ShowArgs, set: &Dataset, report: &RecordingReport) -> Result<Exit> {
     let width = columns(args.width);
     let height = args.height.unwrap_or(HEIGHT).into();
-    let map = Map::of(set, report, Size { width: map::room(width), height });
+    let map = Map::of(set, report, MapSize { width: map::room(width), height });
     let text = match args.output.format() {
         Format::Json => json(&MapDocument { schema: "homenode/map/1", summary: &report.summary, map: &map })?,
         _ => answer::partial(&report.summary) + &map::draw(&map, width, args.color.wanted()),
@@ -46,7 +46,7 @@ fn picture(args: &ShowArgs, set: &Dataset, report: &Report) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn list(args: &ShowArgs, report: &Report) -> Result<Exit> {
+fn list(args: &ShowArgs, report: &RecordingReport) -> Result<Exit> {
     let rows = objects::table(report, args.top.unwrap_or(usize::MAX));
     let exit = args.output.judge(&rows)?;
     let text = match args.output.format() {
@@ -65,7 +65,7 @@ fn list(args: &ShowArgs, report: &Report) -> Result<Exit> {
         }
         Format::Table => page::page(
             report,
-            Shown {
+            PageDetail {
                 width: columns(args.width),
                 bold: args.color.wanted(),
                 top: args.top(),
@@ -86,7 +86,7 @@ fn list(args: &ShowArgs, report: &Report) -> Result<Exit> {
 struct Document<'a> {
     schema: &'a str,
     summary: &'a Summary,
-    moves: Option<&'a Moves>,
+    moves: Option<&'a MoveSummary>,
     moved_most: &'a [Moved],
     objects_in_all: usize,
     objects: &'a [ObjectReport],

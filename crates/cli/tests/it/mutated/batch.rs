@@ -129,7 +129,7 @@ fn in_process(line: &str) -> Option<i32> {
     let words = line.split(' ').map(OsString::from);
     let args: Vec<OsString> = std::iter::once("homenode".into()).chain(words).collect();
     let main = std::thread::Builder::new().stack_size(STACK).spawn(move || match &args[1..] {
-        [call, path] if call == "@plan" => match homenode_plan::file::Plan::read(Path::new(path)) {
+        [call, path] if call == "@plan" => match homenode_plan::file::PlanFile::read(Path::new(path)) {
             Ok(plan) => ExitCode::from(u8::from(plan.bytes() == 0)),
             Err(error) => {
                 println!("{error}");

@@ -5,7 +5,7 @@ use homenode_sys::Span;
 
 use super::areas::Areas;
 use crate::watch::numbers::PAGE;
-use crate::watch::objects::{self, Object, Objects};
+use crate::watch::objects::{self, Object, WatchedObjects};
 
 /// Pages that one touch brings along.
 pub const AROUND: usize = 16;
@@ -19,7 +19,7 @@ const EVENER: u64 = 7;
 #[derive(Debug, Default)]
 pub struct ProgramMemory {
     /// The objects.
-    pub objects: Objects,
+    pub objects: WatchedObjects,
     /// Memory that the program has placed itself. The driver neither arms nor moves it by a policy,
     /// until the program asks for next touch there, leaves it to first touch, or frees it.
     pub placed: Areas,

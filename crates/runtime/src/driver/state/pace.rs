@@ -5,7 +5,7 @@
 //! the measured cost of one.
 
 use homenode_model::Ns;
-use homenode_sources::budget::{Budget, lately};
+use homenode_sources::budget::{SampleBudget, lately};
 use homenode_wire::facts;
 
 /// Average time between two requests for pages.
@@ -40,9 +40,9 @@ const ARMED_COST: Ns = Ns(12_000);
 /// See the module.
 #[derive(Debug)]
 pub struct Pace {
-    budget: Budget,
+    budget: SampleBudget,
     /// Budget of homenode's own thread.
-    own: Budget,
+    own: SampleBudget,
     /// Cost of a sample for the program.
     cost: Ns,
     /// Cost of a sample for homenode's own thread.
@@ -72,8 +72,8 @@ impl Pace {
         let default = facts::Budget::DEFAULT.permille;
         let [share, of_one] = limits.map(|limit| (limit * permille / default).clamp(1, MOST.max(limit)));
         Self {
-            budget: Budget::new(share * cpus, now),
-            own: Budget::new(of_one, now),
+            budget: SampleBudget::new(share * cpus, now),
+            own: SampleBudget::new(of_one, now),
             cost: ARMED_COST,
             own_cost: ARMED_COST,
             asked: 0,

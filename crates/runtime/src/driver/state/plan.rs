@@ -18,8 +18,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use homenode_model::NodeId;
-use homenode_wire::facts::Progress;
-use homenode_wire::plan::{self, How, Plan};
+use homenode_wire::facts::PlanProgress;
+use homenode_wire::plan::{self, HomePlan, Recognition};
 
 use super::team_size::{TeamFit, fit};
 use crate::watch::numbers::PAGE;
@@ -42,7 +42,7 @@ type Home = (u64, u64, NodeId);
 /// An object of the plan.
 #[derive(Clone, Debug)]
 pub struct PlannedObject {
-    how: How,
+    how: Recognition,
     bytes: u64,
     homes: Vec<Home>,
     read_back: u32,
@@ -71,7 +71,7 @@ pub struct PlanTable {
     objects: Vec<PlannedObject>,
     living: Vec<Living>,
     sizes: std::collections::BTreeMap<u64, u32>,
-    progress: Progress,
+    progress: PlanProgress,
     /// Why memory got no policy; noted once.
     refused: Option<String>,
     /// The number of threads that the launcher expects, and the nodes of the plan's threads. `None`
@@ -103,7 +103,7 @@ impl PlanTable {
     ///
     /// # Errors
     /// The plan names a node that does not exist, or a place that it does not list.
-    pub fn of(plan: Plan, nodes: usize, base: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
+    pub fn of(plan: HomePlan, nodes: usize, base: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
         let mut table = Self {
             threads: Some((plan.threads as usize, plan.nodes.iter().map(|n| n.0).collect())),
             ..Self::default()
@@ -118,7 +118,7 @@ impl PlanTable {
             table.sites = plan.sites.iter().map(site).collect();
         }
         for object in plan.objects {
-            if let How::Site { site, .. } = object.how
+            if let Recognition::Site { site, .. } = object.how
                 && site as usize >= plan.sites.len()
             {
                 return Err(format!("it lists no place {site}"));
@@ -143,7 +143,7 @@ impl PlanTable {
                 return self
                     .objects
                     .iter()
-                    .position(|o| o.how == (How::Static { address: *n }) && o.bytes == bytes);
+                    .position(|o| o.how == (Recognition::Static { address: *n }) && o.bytes == bytes);
             }
             Origin::Library(..) => return None,
             Origin::Allocated(frames) => frames,
@@ -161,8 +161,9 @@ impl PlanTable {
             let instance = *seen;
             *seen += 1;
             let number: u32 = number;
-            let of_site = |o: &&PlannedObject| matches!(o.how, How::Site { site, .. } if site == number);
-            let fits = |o: &PlannedObject| matches!(o.how, How::Site { site, first, count } if site == number && instance >= first && instance - first < count);
+            let of_site =
+                |o: &&PlannedObject| matches!(o.how, Recognition::Site { site, .. } if site == number);
+            let fits = |o: &PlannedObject| matches!(o.how, Recognition::Site { site, first, count } if site == number && instance >= first && instance - first < count);
             let known = self.objects.iter().position(|o| fits(o) && o.bytes == bytes);
             // More objects than in the recording: they count as the last one.
             let last = || self.objects.iter().rposition(|o| of_site(&o) && o.bytes == bytes);
@@ -173,13 +174,13 @@ impl PlanTable {
         }
         let fits = |o: &PlannedObject| {
             o.bytes == bytes
-                && matches!(o.how, How::Size { first, count } if this >= first && this - first < count)
+                && matches!(o.how, Recognition::Size { first, count } if this >= first && this - first < count)
         };
         self.objects.iter().position(fits)
     }
 
     /// How far the plan has been carried out.
-    pub const fn progress(&self) -> Progress {
+    pub const fn progress(&self) -> PlanProgress {
         self.progress
     }
 
@@ -336,21 +337,21 @@ impl PlannedObject {
 mod tests {
     use super::*;
 
-    fn plan() -> Plan {
+    fn plan() -> HomePlan {
         use homenode_model::Bytes;
         let home = |offset, bytes, node| plan::Home {
             offset: Bytes(offset),
             bytes: Bytes(bytes),
             node: NodeId(node),
         };
-        let object = |how, bytes, homes: &[plan::Home]| plan::Object {
+        let object = |how, bytes, homes: &[plan::Home]| plan::ObjectPlan {
             how,
             bytes: Bytes(bytes),
             homes: homes.to_vec(),
         };
         let one = |range: Range<u64>| Vec::from([range]);
-        let site = |site, count| How::Site { site, first: 0, count };
-        Plan {
+        let site = |site, count| Recognition::Site { site, first: 0, count };
+        HomePlan {
             path: "/app".into(),
             sites: vec![
                 plan::Site { own: one(0x100..0x110), callers: one(0x200..0x210) },
@@ -359,10 +360,10 @@ mod tests {
             objects: vec![
                 object(site(0, 2), 65536, &[home(0, 0x8000, 0), home(0x8000, 0x8000, 1)]),
                 object(site(1, 1), 65536, &[home(0, 0x10000, 1)]),
-                object(How::Size { first: 1, count: 1 }, 1 << 20, &[home(0, 1 << 20, 1)]),
-                object(How::Static { address: 7 }, 65536, &[home(0, 0x10000, 0)]),
+                object(Recognition::Size { first: 1, count: 1 }, 1 << 20, &[home(0, 1 << 20, 1)]),
+                object(Recognition::Static { address: 7 }, 65536, &[home(0, 0x10000, 0)]),
             ],
-            ..Plan::default()
+            ..HomePlan::default()
         }
     }
 
@@ -393,7 +394,7 @@ mod tests {
     #[test]
     fn the_first_team_of_several_threads_is_compared() {
         let of = |teams: &[usize]| {
-            let plan = Plan { threads: 2, nodes: vec![NodeId(0), NodeId(1)], ..plan() };
+            let plan = HomePlan { threads: 2, nodes: vec![NodeId(0), NodeId(1)], ..plan() };
             let mut t = PlanTable::of(plan, 2, |_| Some(0)).unwrap();
             teams.iter().for_each(|n| _ = t.team(*n));
             t.other_team().map(|(text, over)| (text.to_owned(), over))
@@ -409,8 +410,8 @@ mod tests {
         assert!(text.contains("has 3: refused") && over, "{text}");
     }
 
-    fn object(address: usize, frames: &[u64]) -> crate::watch::Objects {
-        let mut objects = crate::watch::Objects::default();
+    fn object(address: usize, frames: &[u64]) -> crate::watch::WatchedObjects {
+        let mut objects = crate::watch::WatchedObjects::default();
         objects.born(address, 65536, allocated(frames));
         objects
     }
@@ -439,7 +440,7 @@ mod tests {
 
     #[test]
     fn a_plan_that_does_not_hold_gives_its_policies_back_once() {
-        let plan = Plan { threads: 2, nodes: vec![NodeId(0), NodeId(1)], ..plan() };
+        let plan = HomePlan { threads: 2, nodes: vec![NodeId(0), NodeId(1)], ..plan() };
         let mut t = PlanTable::of(plan, 2, |_| Some(0x1000)).unwrap();
         let objects = object(0x20_0000, &[0x1105, 0x1208]);
         t.born(objects.get(0x20_0000).unwrap()).iter().for_each(|_| t.has_policy());

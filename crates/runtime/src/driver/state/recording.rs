@@ -1,7 +1,7 @@
 //! What a recorded run writes, and with what it sees first touches.
 
 use homenode_model::{NodeId, Ns, PageNo};
-use homenode_sources::first_touches::{Fault, FirstTouches};
+use homenode_sources::first_touches::{FirstTouches, PageFault};
 
 use crate::guard::holdback::Group;
 use crate::stream::Stream;
@@ -16,7 +16,7 @@ pub struct RunRecording {
     /// Who touches pages first.
     pub firsts: Option<FirstTouches>,
     /// Page faults that were taken from `firsts`.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<PageFault>,
 }
 
 impl RunRecording {

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use homenode_model::{Ns, ObjectId, PageRange};
 
-use crate::watch::objects::Objects;
+use crate::watch::objects::WatchedObjects;
 
 /// Assumed price of locating and arming a page, until enough pages are measured.
 const LOOK: Ns = Ns(1_000);
@@ -139,7 +139,7 @@ impl Waiting {
     }
 
     /// Number of pages that have not been armed or watched yet.
-    fn new_pages(&self, objects: &Objects) -> u64 {
+    fn new_pages(&self, objects: &WatchedObjects) -> u64 {
         let left = |(&(why, address), turn): (&(Why, usize), &Turn)| {
             let object = objects.get(address).filter(|o| o.id == turn.id && why == Why::New)?;
             Some(turn.left(object.pages.count))
@@ -187,7 +187,7 @@ impl Waiting {
     }
 
     /// Pages that have not been armed or watched, of objects that live or died before their turn.
-    pub fn left_out(&self, objects: &Objects) -> u64 {
+    pub fn left_out(&self, objects: &WatchedObjects) -> u64 {
         self.new_pages(objects) + self.missed
     }
 }
@@ -243,7 +243,11 @@ mod tests {
         assert_eq!(next(&waiting), Some((Why::New, 1, false)));
         waiting.remove(Why::New, 1);
         waiting.forget(3, 700);
-        assert_eq!((next(&waiting), waiting.left_out(&Objects::default())), (None, 700), "never armed");
+        assert_eq!(
+            (next(&waiting), waiting.left_out(&WatchedObjects::default())),
+            (None, 700),
+            "never armed"
+        );
     }
 
     #[test]

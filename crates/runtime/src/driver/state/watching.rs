@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 
 use homenode_model::{AccessKind, Event, Interest, NodeId, Ns, PageNo, PageRange};
 use homenode_policy::{Policy, Step};
-use homenode_sources::tally::Tally;
-use homenode_sources::{Says, Source, Touch};
+use homenode_sources::tally::SampleTally;
+use homenode_sources::{AddressTouch, AnswerKind, Source};
 use homenode_sys::Span;
 
 use super::pace::Pace;
@@ -42,7 +42,7 @@ enum Telling {
     /// Each touch.
     Touches,
     /// Samples of accesses, as counts.
-    Counts(Tally),
+    Counts(SampleTally),
     /// Draws of blocks with enough of them.
     Proportions(Draws),
     /// Nothing. Samples are for a recording, and pages are asked for in turn.
@@ -97,7 +97,7 @@ pub struct SourceWatch {
     held: BTreeSet<usize>,
     /// Objects that the source has left for the time of a move.
     left: BTreeSet<usize>,
-    touches: Vec<Touch>,
+    touches: Vec<AddressTouch>,
     /// Whether the source was left for good and the reason was noted.
     is_over: bool,
 }
@@ -118,7 +118,7 @@ impl SourceWatch {
         let telling = match eyes.says() {
             Some(says) if settings.record && !says.counts() => Telling::Kept(Turns::default()),
             _ if !interest.counts() => Telling::Touches,
-            Some(says) if says.counts() => Telling::Counts(Tally::new(nodes)),
+            Some(says) if says.counts() => Telling::Counts(SampleTally::new(nodes)),
             Some(_) if interest.by_proportion => Telling::Proportions(Draws::new(nodes, enough)),
             _ => Telling::Nothing,
         };
@@ -129,7 +129,7 @@ impl SourceWatch {
                 eyes.name()
             ));
         }
-        let writers_only = matches!(eyes.says(), Some(Says::Presence { writers_only: true }));
+        let writers_only = matches!(eyes.says(), Some(AnswerKind::Presence { writers_only: true }));
         if writers_only {
             notes.push("memory that is only read was not watched: this source tells of writers alone".into());
         }
@@ -144,7 +144,7 @@ impl SourceWatch {
             says: eyes.says().map_or_else(|| "nothing".into(), |s| s.to_string()),
             cost: pace.cost(),
             one_in: match eyes.says() {
-                Some(Says::Sampled { one_in }) => Some(one_in),
+                Some(AnswerKind::Sampled { one_in }) => Some(one_in),
                 _ => None,
             },
             writers_only,
@@ -187,7 +187,7 @@ impl SourceWatch {
             Telling::Counts(tally) if tally.dropped() > 0 => all.push(format!(
                 "{} samples were not counted: there is room for {} pages between two looks",
                 tally.dropped(),
-                Tally::PLACES
+                SampleTally::PLACES
             )),
             Telling::Proportions(draws) if self.seen.blocks == 0 && self.seen.told > 0 => all.push(format!(
                 "the policy decides about a block of 64 KiB from {} samples of it on, and none had as many \
@@ -325,7 +325,7 @@ impl SourceWatch {
 
     /// Removes and returns the touches that the source reports. [`SourceWatch::done`] takes the
     /// list back.
-    pub fn drain(&mut self) -> Vec<Touch> {
+    pub fn drain(&mut self) -> Vec<AddressTouch> {
         let mut touches = std::mem::take(&mut self.touches);
         if let Eyes::Source(source) = &mut self.eyes {
             source.drain(&mut |t| touches.push(t));
@@ -337,7 +337,7 @@ impl SourceWatch {
     }
 
     /// Keeps the memory of the list for the next [`SourceWatch::drain`].
-    pub fn done(&mut self, mut touches: Vec<Touch>) {
+    pub fn done(&mut self, mut touches: Vec<AddressTouch>) {
         touches.clear();
         self.touches = touches;
     }
@@ -468,7 +468,7 @@ mod tests {
     }
 
     fn watching(eyes: Eyes, policy: &str, interest: Interest) -> (SourceWatch, Vec<String>) {
-        let machine = settings::Machine::even(2, 1, Bytes::mib(1), 20);
+        let machine = settings::MachineNodes::even(2, 1, Bytes::mib(1), 20);
         let asked = settings::Settings { machine, policy: policy.into(), ..Default::default() };
         let settings = Settings::of("/nowhere".as_ref(), asked).unwrap();
         let mut notes = Vec::new();
@@ -479,8 +479,8 @@ mod tests {
     #[test]
     fn samples_that_were_not_counted_are_told_once() {
         let (mut w, _) = watching(Eyes::Nobody, "", Interest::default());
-        let mut tally = Tally::new(1);
-        let more = (Tally::PLACES + 5) as u64;
+        let mut tally = SampleTally::new(1);
+        let more = (SampleTally::PLACES + 5) as u64;
         (0..more).for_each(|page| tally.add(PageNo(page), NodeId(0), AccessKind::Read));
         let dropped = tally.dropped();
         assert!(dropped >= 5);

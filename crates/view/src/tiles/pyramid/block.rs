@@ -4,8 +4,8 @@
 //! before (absent: the same page), pages (absent: as before), column (its distance on the same
 //! page), first number, second number (absent: zero, or the first). Numbers of homes are signed.
 
-use super::Kind;
-use super::sums::{COLUMN_BITS, Cell, NODE_BITS, OBJECT_BITS, PAGE_BITS, Sum};
+use super::SumKind;
+use super::sums::{COLUMN_BITS, NODE_BITS, OBJECT_BITS, PAGE_BITS, Sum, SumCell};
 
 /// Most sums of a block.
 pub const MOST: usize = 4096;
@@ -60,8 +60,8 @@ const fn unzigzag(n: u64) -> u64 {
 }
 
 /// Writes sums of one object, which are in the order of their keys.
-pub fn encode(sums: &[Sum], kind: Kind, out: &mut Vec<u8>) {
-    let mut last = Cell { object: 0, page: 0, column: 0, node: 0, pages: 0 };
+pub fn encode(sums: &[Sum], kind: SumKind, out: &mut Vec<u8>) {
+    let mut last = SumCell { object: 0, page: 0, column: 0, node: 0, pages: 0 };
     for sum in sums {
         let cell = sum.key.cell();
         let mut flags = (cell.node.min(FAR) as u8) << 4;
@@ -84,7 +84,7 @@ pub fn encode(sums: &[Sum], kind: Kind, out: &mut Vec<u8>) {
             put(out, cell.pages);
         }
         put(out, u64::from(cell.column - last.column));
-        let number = if kind == Kind::Homes { zigzag } else { |n| n };
+        let number = if kind == SumKind::Homes { zigzag } else { |n| n };
         put(out, number(sum.first));
         if flags & (SECOND_IS_ZERO | SECOND_IS_FIRST) == 0 {
             put(out, number(sum.second));
@@ -94,9 +94,9 @@ pub fn encode(sums: &[Sum], kind: Kind, out: &mut Vec<u8>) {
 }
 
 /// Reads the sums of a block, one by one. False: the bytes are no such block.
-pub fn decode(bytes: &[u8], object: u32, kind: Kind, mut each: impl FnMut(&Cell, u64, u64)) -> bool {
+pub fn decode(bytes: &[u8], object: u32, kind: SumKind, mut each: impl FnMut(&SumCell, u64, u64)) -> bool {
     let mut bytes = Numbers(bytes);
-    let mut cell = Cell { object, page: 0, column: 0, node: 0, pages: 0 };
+    let mut cell = SumCell { object, page: 0, column: 0, node: 0, pages: 0 };
     let mut one = |bytes: &mut Numbers<'_>| {
         let flags = bytes.byte()?;
         cell.node = u32::from(flags >> 4);
@@ -115,7 +115,7 @@ pub fn decode(bytes: &[u8], object: u32, kind: Kind, mut each: impl FnMut(&Cell,
         if !fits || cell.column >> COLUMN_BITS != 0 {
             return None;
         }
-        let number = if kind == Kind::Homes { unzigzag } else { |n| n };
+        let number = if kind == SumKind::Homes { unzigzag } else { |n| n };
         let first = number(bytes.next()?);
         let second = match flags & (SECOND_IS_ZERO | SECOND_IS_FIRST) {
             0 => number(bytes.next()?),
@@ -135,9 +135,9 @@ pub fn decode(bytes: &[u8], object: u32, kind: Kind, mut each: impl FnMut(&Cell,
 
 /// What the index says of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct BlockEntry {
     /// What it sums.
-    pub kind: Kind,
+    pub kind: SumKind,
     /// Index of its resolution.
     pub resolution: u32,
     /// Place of its object.
@@ -158,7 +158,7 @@ pub struct Entry {
     pub sum: u32,
 }
 
-impl Entry {
+impl BlockEntry {
     /// Writes what the index says, behind the entry before.
     pub fn encode(&self, offset: u64, out: &mut Vec<u8>) {
         let numbers = [
@@ -176,10 +176,10 @@ impl Entry {
         numbers.into_iter().for_each(|n| put(out, n));
     }
 
-    /// Reads what [`Entry::encode`] wrote.
+    /// Reads what [`BlockEntry::encode`] wrote.
     pub(super) fn decode(bytes: &mut Numbers<'_>, offset: u64) -> Option<Self> {
         let mut small = |bits: u32| bytes.next().filter(|n| n >> bits == 0);
-        let kind = *Kind::ALL.get(small(2)? as usize)?;
+        let kind = *SumKind::ALL.get(small(2)? as usize)?;
         let (resolution, object) = (small(16)? as u32, small(OBJECT_BITS)? as u32);
         let page = small(PAGE_BITS)?;
         let end = page + small(PAGE_BITS + 1)?;
@@ -193,38 +193,38 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sums::Key;
+    use super::super::sums::SumKey;
     use super::*;
 
     fn sums() -> Vec<Sum> {
-        let cell = Cell { object: 9, page: 1, column: 100, node: 0, pages: 16 };
-        let of = |cell: Cell, first: i64, second: i64| Sum {
-            key: Key::of(&cell),
+        let cell = SumCell { object: 9, page: 1, column: 100, node: 0, pages: 16 };
+        let of = |cell: SumCell, first: i64, second: i64| Sum {
+            key: SumKey::of(&cell),
             first: first as u64,
             second: second as u64,
         };
         vec![
             of(cell, 5, 0),
-            of(Cell { node: 3, ..cell }, 5, 5),
-            of(Cell { node: 14, column: 101, ..cell }, 1 << 60, 3),
-            of(Cell { node: 15, column: 101, ..cell }, 0, 0),
-            of(Cell { node: 1024, column: 1 << 23, ..cell }, 1, 2),
-            of(Cell { page: 1 << 37, pages: 1, column: 0, ..cell }, 300, 299),
+            of(SumCell { node: 3, ..cell }, 5, 5),
+            of(SumCell { node: 14, column: 101, ..cell }, 1 << 60, 3),
+            of(SumCell { node: 15, column: 101, ..cell }, 0, 0),
+            of(SumCell { node: 1024, column: 1 << 23, ..cell }, 1, 2),
+            of(SumCell { page: 1 << 37, pages: 1, column: 0, ..cell }, 300, 299),
         ]
     }
 
     #[test]
     fn a_block_gives_back_its_sums() {
-        for kind in Kind::ALL {
+        for kind in SumKind::ALL {
             let mut sums = sums();
-            if kind == Kind::Homes {
+            if kind == SumKind::Homes {
                 sums.iter_mut().for_each(|s| s.first = s.first.wrapping_neg());
             }
             let mut bytes = Vec::new();
             encode(&sums, kind, &mut bytes);
             let mut back = Vec::new();
             let whole = decode(&bytes, 9, kind, |cell, first, second| {
-                back.push(Sum { key: Key::of(cell), first, second });
+                back.push(Sum { key: SumKey::of(cell), first, second });
             });
             assert!(whole);
             assert_eq!(back, sums);
@@ -239,15 +239,15 @@ mod tests {
     fn numbers_that_have_no_room_are_refused() {
         let mut bytes = vec![0];
         [1 << PAGE_BITS, 1, 0, 1, 0].into_iter().for_each(|n| put(&mut bytes, n));
-        assert!(!decode(&bytes, 0, Kind::Touches, |_, _, _| panic!("a page out of range")));
-        assert!(!decode(&[0, 0xff, 0xff], 0, Kind::Touches, |_, _, _| {}), "cut off");
-        assert!(!decode(&[0xf0, 0xff, 0xff, 0xff, 0x7f], 0, Kind::Touches, |_, _, _| {}), "a node");
+        assert!(!decode(&bytes, 0, SumKind::Touches, |_, _, _| panic!("a page out of range")));
+        assert!(!decode(&[0, 0xff, 0xff], 0, SumKind::Touches, |_, _, _| {}), "cut off");
+        assert!(!decode(&[0xf0, 0xff, 0xff, 0xff, 0x7f], 0, SumKind::Touches, |_, _, _| {}), "a node");
     }
 
     #[test]
     fn an_entry_of_the_index_comes_back() {
-        let entry = Entry {
-            kind: Kind::Moves,
+        let entry = BlockEntry {
+            kind: SumKind::Moves,
             resolution: 7,
             object: 12,
             page: 40,
@@ -260,7 +260,7 @@ mod tests {
         };
         let mut bytes = Vec::new();
         entry.encode(900, &mut bytes);
-        assert_eq!(Entry::decode(&mut Numbers(&bytes), 900), Some(entry));
-        assert_eq!(Entry::decode(&mut Numbers(&bytes[..5]), 900), None);
+        assert_eq!(BlockEntry::decode(&mut Numbers(&bytes), 900), Some(entry));
+        assert_eq!(BlockEntry::decode(&mut Numbers(&bytes[..5]), 900), None);
     }
 }

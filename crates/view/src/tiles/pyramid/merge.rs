@@ -5,10 +5,10 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::ops::Range;
 
-use super::Kind;
+use super::SumKind;
 use super::block;
 use super::out::Out;
-use super::sums::{Key, Sum};
+use super::sums::{Sum, SumKey};
 
 /// Most runs that are merged at once: each has a block of [`block::MOST`] sums in memory.
 const MOST_RUNS: usize = 256;
@@ -23,12 +23,12 @@ struct Cursor {
 
 /// Some runs, merged.
 pub struct Merge {
-    kind: Kind,
+    kind: SumKind,
     cursors: Vec<Cursor>,
     /// The next key of each cursor but the one that is read.
-    waiting: BinaryHeap<Reverse<(Key, usize)>>,
+    waiting: BinaryHeap<Reverse<(SumKey, usize)>>,
     /// The cursor that is read, and the key up to which it is the first.
-    current: Option<(usize, Option<Key>)>,
+    current: Option<(usize, Option<SumKey>)>,
     bytes: Vec<u8>,
     read: usize,
 }
@@ -41,7 +41,7 @@ impl Merge {
     }
 
     /// A failure to read is left in `out`.
-    pub fn new(kind: Kind, runs: &[Range<usize>], out: &mut Out) -> Self {
+    pub fn new(kind: SumKind, runs: &[Range<usize>], out: &mut Out) -> Self {
         let cursor = |blocks: &Range<usize>| Cursor { blocks: blocks.clone(), sums: Vec::new(), at: 0 };
         let mut merge = Self {
             kind,
@@ -91,7 +91,7 @@ impl Merge {
 
     /// The key of a cursor's next sum.
     #[inline]
-    fn key(&mut self, n: usize, out: &mut Out) -> Option<Key> {
+    fn key(&mut self, n: usize, out: &mut Out) -> Option<SumKey> {
         if self.cursors[n].at >= self.cursors[n].sums.len() {
             self.read_block(n, out)?;
         }
@@ -111,7 +111,7 @@ impl Merge {
         let sums = &mut cursor.sums;
         let whole = out.read(entry, &mut self.bytes).map(|()| {
             block::decode(&self.bytes, entry.object, self.kind, |cell, first, second| {
-                sums.push(Sum { key: Key::of(cell), first, second });
+                sums.push(Sum { key: SumKey::of(cell), first, second });
             })
         });
         match whole {
@@ -130,24 +130,24 @@ impl Merge {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sums::Cell;
+    use super::super::sums::SumCell;
     use super::*;
 
     #[test]
     fn runs_come_back_in_the_order_of_their_keys() {
         let mut out = Out::memory();
         let sum = |n: u64| {
-            let cell = Cell { object: (n >> 14) as u32, page: n, column: 1, node: 0, pages: 1 };
-            Sum { key: Key::of(&cell), first: n, second: 0 }
+            let cell = SumCell { object: (n >> 14) as u32, page: n, column: 1, node: 0, pages: 1 };
+            Sum { key: SumKey::of(&cell), first: n, second: 0 }
         };
         // The first run ends early, the last one is longer than a block.
         let runs: Vec<Range<usize>> = [(0, 7, 100), (1, 7, 300), (2, 7, 7000)]
             .map(|(first, step, count)| {
                 let sums: Vec<Sum> = (0..count).map(|n| sum(first + n * step)).collect();
-                out.run(Kind::Touches, 0, &sums)
+                out.run(SumKind::Touches, 0, &sums)
             })
             .to_vec();
-        let mut merge = Merge::new(Kind::Touches, &runs, &mut out);
+        let mut merge = Merge::new(SumKind::Touches, &runs, &mut out);
         let mut all = Vec::new();
         while let Some(sum) = merge.next(&mut out) {
             all.push(sum.first);

@@ -17,7 +17,7 @@
 //!
 //! | term | what |
 //! |---|---|
-//! | [`Kind`] | what is summed: touches, homes, or moves |
+//! | [`SumKind`] | what is summed: touches, homes, or moves |
 //! | [`Resolution`] | a cell is `1 << page_shift` pages × `1 << time_shift` intervals |
 //! | [`sums::Sum`] | a cell, a node, and two numbers |
 //! | [`block`] | up to [`block::MOST`] sums of one object, in the order of pages |
@@ -59,11 +59,11 @@ use homenode_model::Bytes;
 use homenode_text::human::bytes;
 
 pub use read::Pyramid;
-pub use write::{Recipe, Writer};
+pub use write::{PyramidWriter, Recipe};
 
 /// What is summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum SumKind {
     /// Who touched.
     Touches,
     /// Where pages lived.
@@ -72,7 +72,7 @@ pub enum Kind {
     Moves,
 }
 
-impl Kind {
+impl SumKind {
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Touches, Self::Homes, Self::Moves];
 }

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::block::{self, Entry};
+use super::block::{self, BlockEntry};
 use super::sums::Sum;
-use super::{Kind, PyramidError};
+use super::{PyramidError, SumKind};
 
 /// Most bytes of a pyramid in memory.
 const MOST_IN_MEMORY: u64 = 64 << 20;
@@ -45,7 +45,7 @@ impl To {
 pub struct Written {
     pub path: Option<PathBuf>,
     pub bytes: Vec<u8>,
-    pub index: Vec<Entry>,
+    pub index: Vec<BlockEntry>,
 }
 
 /// A file or memory to which blocks are written. After a failure it takes blocks and forgets them.
@@ -53,7 +53,7 @@ pub struct Out {
     to: To,
     at: u64,
     /// What was written.
-    pub index: Vec<Entry>,
+    pub index: Vec<BlockEntry>,
     bytes: Vec<u8>,
     /// Why nothing is written any more.
     pub failed: Option<io::Error>,
@@ -93,7 +93,7 @@ impl Out {
 
     /// Writes sums that are in the order of their keys, block after block. Returns where the
     /// index has them.
-    pub fn run(&mut self, kind: Kind, resolution: u32, sums: &[Sum]) -> Range<usize> {
+    pub fn run(&mut self, kind: SumKind, resolution: u32, sums: &[Sum]) -> Range<usize> {
         let begin = self.index.len();
         for object in objects(sums) {
             object.chunks(block::MOST).for_each(|part| self.block(kind, resolution, part));
@@ -103,7 +103,7 @@ impl Out {
 
     /// Writes sums that are in the order of their keys as blocks that are about as many cells wide
     /// as they are long: a window then overlaps few of them. `shift`: pages of a cell.
-    pub fn tiles(&mut self, kind: Kind, resolution: u32, shift: u32, sums: &mut [Sum]) {
+    pub fn tiles(&mut self, kind: SumKind, resolution: u32, shift: u32, sums: &mut [Sum]) {
         let mut rest = sums;
         while let Some(first) = rest.first() {
             let object = first.key.cell().object;
@@ -113,7 +113,7 @@ impl Out {
         }
     }
 
-    fn tile(&mut self, kind: Kind, resolution: u32, shift: u32, sums: &mut [Sum]) {
+    fn tile(&mut self, kind: SumKind, resolution: u32, shift: u32, sums: &mut [Sum]) {
         if sums.len() <= block::MOST {
             return self.block(kind, resolution, sums);
         }
@@ -123,12 +123,12 @@ impl Out {
         self.tile(kind, resolution, shift, b);
     }
 
-    fn block(&mut self, kind: Kind, resolution: u32, sums: &[Sum]) {
+    fn block(&mut self, kind: SumKind, resolution: u32, sums: &[Sum]) {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         block::encode(sums, kind, &mut bytes);
         let cells = || sums.iter().map(|s| s.key.cell());
-        let entry = Entry {
+        let entry = BlockEntry {
             kind,
             resolution,
             object: cells().next().map_or(0, |c| c.object),
@@ -157,7 +157,7 @@ impl Out {
     }
 
     /// Reads a block that was written before the last [`Out::flush`].
-    pub fn read(&self, entry: &Entry, bytes: &mut Vec<u8>) -> io::Result<()> {
+    pub fn read(&self, entry: &BlockEntry, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.clear();
         match &self.to {
             To::File(_, file) => {
@@ -236,12 +236,12 @@ fn halve(shift: u32, sums: &mut [Sum]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sums::{Cell, Key};
+    use super::super::sums::{SumCell, SumKey};
     use super::*;
 
     fn sum(page: u64, column: u32) -> Sum {
-        let cell = Cell { object: 0, page, column, node: 0, pages: 4 };
-        Sum { key: Key::of(&cell), first: page, second: column.into() }
+        let cell = SumCell { object: 0, page, column, node: 0, pages: 4 };
+        Sum { key: SumKey::of(&cell), first: page, second: column.into() }
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
         let mut sums: Vec<Sum> =
             (0..256).flat_map(|page| (0..1024).map(move |column| sum(page * 4, column))).collect();
         let mut out = Out::memory();
-        out.tiles(Kind::Touches, 3, 2, &mut sums);
+        out.tiles(SumKind::Touches, 3, 2, &mut sums);
         assert_eq!(out.index.len(), 256 * 1024 / block::MOST);
         for e in &out.index {
             assert_eq!(((e.end - e.page) / 4, e.last - e.first + 1), (64, 64), "{e:?}");
@@ -258,7 +258,7 @@ mod tests {
         let mut seen = 0_u64;
         for e in &out.index {
             out.read(e, &mut bytes).unwrap();
-            assert!(block::decode(&bytes, 0, Kind::Touches, |c, first, second| {
+            assert!(block::decode(&bytes, 0, SumKind::Touches, |c, first, second| {
                 assert_eq!((c.page, u64::from(c.column)), (first, second));
                 seen += 1;
             }));

@@ -10,10 +10,10 @@ use homenode_dataset::foreign;
 use homenode_model::ObjectId;
 use serde::{Deserialize, Serialize};
 
-use super::block::{self, Entry, Numbers};
+use super::block::{self, BlockEntry, Numbers};
 use super::sums::COLUMN_BITS;
 use super::write::{FOOT, Finished, MAGIC};
-use super::{Kind, PyramidError, Resolution};
+use super::{PyramidError, Resolution, SumKind};
 use crate::tiles::grid::Grid;
 
 /// Most bytes of an index.
@@ -52,7 +52,7 @@ pub struct Pyramid {
     places: BTreeMap<ObjectId, u32>,
     resolutions: Vec<Resolution>,
     /// In the order of kind, resolution, object, and place in the file.
-    entries: Vec<Entry>,
+    entries: Vec<BlockEntry>,
 }
 
 impl Pyramid {
@@ -93,7 +93,7 @@ impl Pyramid {
         let mut numbers = Numbers(&index[split + 1..]);
         let (mut entries, mut offset) = (Vec::new(), 0);
         for _ in 0..head.blocks {
-            let entry = Entry::decode(&mut numbers, offset).ok_or(wrong("its index makes no sense"))?;
+            let entry = BlockEntry::decode(&mut numbers, offset).ok_or(wrong("its index makes no sense"))?;
             offset = entry.offset;
             entries.push(entry);
         }
@@ -112,7 +112,7 @@ impl Pyramid {
         Self::new(&finished.head, finished.entries, bytes)
     }
 
-    fn new(head: &Head, mut entries: Vec<Entry>, bytes: Bytes) -> Result<Self, PyramidError> {
+    fn new(head: &Head, mut entries: Vec<BlockEntry>, bytes: Bytes) -> Result<Self, PyramidError> {
         let sane = |[page, time]: &[u32; 2]| *page < 64 && *time <= COLUMN_BITS;
         if head.resolutions.len() > MOST_RESOLUTIONS || !head.resolutions.iter().all(sane) {
             return Err(PyramidError::Damaged("its resolutions make no sense"));
@@ -154,9 +154,9 @@ impl Pyramid {
         let (from, to) =
             (grid.columns.first >> shift, (grid.columns.first + grid.columns.intervals - 1) >> shift);
         let mut bytes = Vec::new();
-        for kind in Kind::ALL {
+        for kind in SumKind::ALL {
             // Homes before the window say where pages live in it.
-            let from = if kind == Kind::Homes { 0 } else { from };
+            let from = if kind == SumKind::Homes { 0 } else { from };
             let wanted = (kind, number, place);
             let group = self.entries.partition_point(|e| (e.kind, e.resolution, e.object) < wanted);
             let group = self.entries[group..].iter();
@@ -171,9 +171,9 @@ impl Pyramid {
                     let run = (cell.page, cell.pages);
                     let node = cell.node as usize;
                     match kind {
-                        Kind::Touches => grid.touched(run, at, node, first, second),
-                        Kind::Homes => grid.came(run, at, node, first, second),
-                        Kind::Moves => grid.moved(run, at, first, second),
+                        SumKind::Touches => grid.touched(run, at, node, first, second),
+                        SumKind::Homes => grid.came(run, at, node, first, second),
+                        SumKind::Moves => grid.moved(run, at, first, second),
                     }
                 });
                 if !whole {
@@ -184,7 +184,7 @@ impl Pyramid {
         Ok(())
     }
 
-    fn read(&self, entry: &Entry, to: &mut Vec<u8>) -> Result<(), PyramidError> {
+    fn read(&self, entry: &BlockEntry, to: &mut Vec<u8>) -> Result<(), PyramidError> {
         if entry.bytes > MOST_BLOCK {
             return Err(PyramidError::Damaged("a block has an impossible length"));
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Kind;
+use super::SumKind;
 use super::merge::Merge;
 use super::out::Out;
 use super::sums::Sum;
@@ -16,7 +16,7 @@ const FEWEST: usize = 1 << 10;
 /// Then the runs are merged, page after page, and fill the coarser buffers. What belongs to one
 /// coarse cell is near together then, however many rows an interval has.
 pub struct Shelf {
-    kind: Kind,
+    kind: SumKind,
     pages: Vec<u32>,
     times: Vec<u32>,
     finest: Vec<Sum>,
@@ -31,7 +31,7 @@ pub struct Shelf {
 
 impl Shelf {
     /// `buffered`: sums in memory at most.
-    pub fn new(kind: Kind, pages: &[u32], times: &[u32], buffered: usize) -> Self {
+    pub fn new(kind: SumKind, pages: &[u32], times: &[u32], buffered: usize) -> Self {
         let number = pages.len() * times.len();
         Self {
             kind,
@@ -132,7 +132,7 @@ impl Shelf {
 
 /// Adds a sum to a buffer: to the last one, if it is of the same cell.
 #[inline]
-fn put(buffer: &mut Vec<Sum>, sum: Sum, kind: Kind) {
+fn put(buffer: &mut Vec<Sum>, sum: Sum, kind: SumKind) {
     match buffer.last_mut() {
         Some(last) if last.key == sum.key => last.add(&sum, kind),
         _ => buffer.push(sum),
@@ -140,7 +140,7 @@ fn put(buffer: &mut Vec<Sum>, sum: Sum, kind: Kind) {
 }
 
 /// Sorts sums by their keys, and adds up those of the same cell.
-fn sort(sums: &mut Vec<Sum>, kind: Kind) {
+fn sort(sums: &mut Vec<Sum>, kind: SumKind) {
     // Stable, because rows come in stretches that are sorted already.
     sums.sort_by_key(|s| s.key);
     sums.dedup_by(|next, sum| {

@@ -1,6 +1,6 @@
 //! One sum, and how it becomes one of a coarser resolution.
 
-use super::Kind;
+use super::SumKind;
 
 /// Bits of an object's place.
 pub const OBJECT_BITS: u32 = 16;
@@ -13,7 +13,7 @@ pub const NODE_BITS: u32 = 11;
 
 /// Where a sum belongs. Keys are ordered by object, page, column, node, and pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cell {
+pub struct SumCell {
     /// Place of the object.
     pub object: u32,
     /// First page.
@@ -28,11 +28,11 @@ pub struct Cell {
 
 /// A cell as one number, for sorting: object, page and column, then node and pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key(u128);
+pub struct SumKey(u128);
 
-impl Key {
+impl SumKey {
     /// The key of a cell whose numbers have room.
-    pub fn of(cell: &Cell) -> Self {
+    pub fn of(cell: &SumCell) -> Self {
         let mut key = u128::from(cell.object);
         key = key << PAGE_BITS | u128::from(cell.page);
         key = key << COLUMN_BITS | u128::from(cell.column);
@@ -41,7 +41,7 @@ impl Key {
     }
 
     /// The cell of a key.
-    pub const fn cell(self) -> Cell {
+    pub const fn cell(self) -> SumCell {
         const fn low(key: u128, bits: u32) -> u64 {
             (key & ((1 << bits) - 1)) as u64
         }
@@ -53,7 +53,7 @@ impl Key {
         let column = low(key, COLUMN_BITS) as u32;
         let key = key >> COLUMN_BITS;
         let page = low(key, PAGE_BITS);
-        Cell { object: low(key >> PAGE_BITS, OBJECT_BITS) as u32, page, column, node, pages }
+        SumCell { object: low(key >> PAGE_BITS, OBJECT_BITS) as u32, page, column, node, pages }
     }
 }
 
@@ -63,7 +63,7 @@ const _: () = assert!(OBJECT_BITS + 2 * PAGE_BITS + COLUMN_BITS + NODE_BITS <= 1
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sum {
     /// The cell.
-    pub key: Key,
+    pub key: SumKey,
     /// See [`super`].
     pub first: u64,
     /// See [`super`].
@@ -73,13 +73,13 @@ pub struct Sum {
 impl Sum {
     /// Adds the numbers of another sum of the same cell.
     #[inline]
-    pub const fn add(&mut self, other: &Self, kind: Kind) {
+    pub const fn add(&mut self, other: &Self, kind: SumKind) {
         match kind {
-            Kind::Homes => {
+            SumKind::Homes => {
                 self.first = self.first.wrapping_add(other.first);
                 self.second = self.second.wrapping_add(other.second);
             }
-            Kind::Touches | Kind::Moves => {
+            SumKind::Touches | SumKind::Moves => {
                 self.first = self.first.saturating_add(other.first);
                 self.second = self.second.saturating_add(other.second);
             }
@@ -97,21 +97,21 @@ impl Sum {
         }
         cell.page = last << shift;
         cell.pages = 1 << shift;
-        Self { key: Key::of(&cell), ..*self }
+        Self { key: SumKey::of(&cell), ..*self }
     }
 
     /// The sum for cells of `1 << to` intervals, of one for cells of `1 << from`.
     #[must_use]
-    pub fn longer(&self, from: u32, to: u32, kind: Kind) -> Self {
+    pub fn longer(&self, from: u32, to: u32, kind: SumKind) -> Self {
         let mut cell = self.key.cell();
         let coarse = cell.column >> (to - from);
         let mut second = self.second;
-        if kind == Kind::Homes {
+        if kind == SumKind::Homes {
             let later = u64::from(cell.column - (coarse << (to - from))) << from;
             second = second.wrapping_add(self.first.wrapping_mul(later));
         }
         cell.column = coarse;
-        Self { key: Key::of(&cell), second, ..*self }
+        Self { key: SumKey::of(&cell), second, ..*self }
     }
 }
 
@@ -119,42 +119,42 @@ impl Sum {
 mod tests {
     use super::*;
 
-    const CELL: Cell = Cell { object: 3, page: 20, column: 5, node: 2, pages: 4 };
+    const CELL: SumCell = SumCell { object: 3, page: 20, column: 5, node: 2, pages: 4 };
 
     #[test]
     fn a_key_holds_a_cell_and_orders_by_page_first() {
         let most = |bits: u32| (1_u64 << bits) - 1;
-        let large = Cell {
+        let large = SumCell {
             object: most(OBJECT_BITS) as u32,
             page: most(PAGE_BITS),
             column: most(COLUMN_BITS) as u32,
             node: most(NODE_BITS) as u32,
             pages: most(PAGE_BITS),
         };
-        for cell in [CELL, large, Cell { object: 0, page: 0, column: 0, node: 0, pages: 0 }] {
-            assert_eq!(Key::of(&cell).cell(), cell);
+        for cell in [CELL, large, SumCell { object: 0, page: 0, column: 0, node: 0, pages: 0 }] {
+            assert_eq!(SumKey::of(&cell).cell(), cell);
         }
-        assert!(Key::of(&CELL) < Key::of(&Cell { page: 21, column: 0, ..CELL }));
-        assert!(Key::of(&CELL) < Key::of(&Cell { column: 6, node: 0, ..CELL }));
+        assert!(SumKey::of(&CELL) < SumKey::of(&SumCell { page: 21, column: 0, ..CELL }));
+        assert!(SumKey::of(&CELL) < SumKey::of(&SumCell { column: 6, node: 0, ..CELL }));
     }
 
     #[test]
     fn a_run_that_crosses_cells_stays_whole() {
-        let sum = Sum { key: Key::of(&CELL), first: 7, second: 1 };
-        assert_eq!(sum.wider(3).key.cell(), Cell { page: 16, pages: 8, ..CELL });
-        let across = Sum { key: Key::of(&Cell { page: 22, ..CELL }), ..sum };
+        let sum = Sum { key: SumKey::of(&CELL), first: 7, second: 1 };
+        assert_eq!(sum.wider(3).key.cell(), SumCell { page: 16, pages: 8, ..CELL });
+        let across = Sum { key: SumKey::of(&SumCell { page: 22, ..CELL }), ..sum };
         assert_eq!(across.wider(3), across, "pages 22 to 25 lie in two cells of eight");
-        assert_eq!(across.wider(4).key.cell(), Cell { page: 16, pages: 16, ..CELL });
+        assert_eq!(across.wider(4).key.cell(), SumCell { page: 16, pages: 16, ..CELL });
     }
 
     #[test]
     fn homes_keep_their_page_intervals_when_cells_become_longer() {
         // Four pages came one interval after column 5 of four intervals began: 21 of 0 to 31.
-        let sum = Sum { key: Key::of(&CELL), first: 4, second: 4 };
-        let longer = sum.longer(2, 4, Kind::Homes);
+        let sum = Sum { key: SumKey::of(&CELL), first: 4, second: 4 };
+        let longer = sum.longer(2, 4, SumKind::Homes);
         assert_eq!(longer.key.cell().column, 1);
         assert_eq!((longer.first, longer.second), (4, 4 * 5), "five intervals after 16");
-        let other = sum.longer(2, 4, Kind::Touches);
+        let other = sum.longer(2, 4, SumKind::Touches);
         assert_eq!((other.first, other.second), (4, 4));
     }
 }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use homenode_model::ObjectId;
 
-use super::block::Entry;
+use super::block::BlockEntry;
 use super::out::{Out, Written};
 use super::shelf::Shelf;
-use super::sums::{COLUMN_BITS, Cell, Key, NODE_BITS, OBJECT_BITS, PAGE_BITS, Sum};
-use super::{Kind, PyramidError, Resolution};
+use super::sums::{COLUMN_BITS, NODE_BITS, OBJECT_BITS, PAGE_BITS, Sum, SumCell, SumKey};
+use super::{PyramidError, Resolution, SumKind};
 
 /// The first and the last bytes of the file.
 pub(super) const MAGIC: &[u8; 8] = b"hnpyram2";
@@ -63,15 +63,16 @@ impl Recipe {
     }
 }
 
-/// Makes a pyramid. After a failure it takes rows and forgets them; [`Writer::finish`] says why.
-pub struct Writer {
+/// Makes a pyramid. After a failure it takes rows and forgets them; [`PyramidWriter::finish`] says
+/// why.
+pub struct PyramidWriter {
     recipe: Recipe,
     resolutions: Vec<Resolution>,
     shelves: Vec<Shelf>,
     out: Out,
 }
 
-impl Writer {
+impl PyramidWriter {
     /// A pyramid in a file that must not exist yet.
     ///
     /// # Errors
@@ -98,7 +99,7 @@ impl Writer {
         };
         let resolutions = times.iter().flat_map(pair).collect();
         let shelves =
-            Kind::ALL.map(|kind| Shelf::new(kind, &pages, &times, recipe.buffered[kind as usize])).into();
+            SumKind::ALL.map(|kind| Shelf::new(kind, &pages, &times, recipe.buffered[kind as usize])).into();
         out.write(MAGIC);
         Ok(Self { recipe, resolutions, shelves, out })
     }
@@ -109,36 +110,36 @@ impl Writer {
     }
 
     #[inline]
-    fn add(&mut self, kind: Kind, cell: Cell, first: u64, second: u64) {
+    fn add(&mut self, kind: SumKind, cell: SumCell, first: u64, second: u64) {
         let fits = (cell.column as usize) < self.recipe.intervals;
         if !fits || cell.pages == 0 || self.out.failed.is_some() {
             return;
         }
-        self.shelves[kind as usize].add(Sum { key: Key::of(&cell), first, second }, &mut self.out);
+        self.shelves[kind as usize].add(Sum { key: SumKey::of(&cell), first, second }, &mut self.out);
     }
 
     /// Adds accesses or sightings of a run of pages in the interval at `at`, by the node with that
     /// index.
     #[inline]
-    pub fn touched(&mut self, run: Run, at: usize, node: usize, weight: u64, remote: bool) {
-        self.add(Kind::Touches, run.at(at, node), weight, if remote { weight } else { 0 });
+    pub fn touched(&mut self, run: PyramidRun, at: usize, node: usize, weight: u64, remote: bool) {
+        self.add(SumKind::Touches, run.at(at, node), weight, if remote { weight } else { 0 });
     }
 
     /// Adds pages that lived on `home` from the interval at `first` to the one at `last`.
-    pub fn lives(&mut self, run: Run, first: usize, last: usize, home: usize) {
+    pub fn lives(&mut self, run: PyramidRun, first: usize, last: usize, home: usize) {
         if first > last {
             return;
         }
         let pages = run.at(first, home).pages;
-        self.add(Kind::Homes, run.at(first, home), pages, 0);
-        self.add(Kind::Homes, run.at(last.saturating_add(1), home), pages.wrapping_neg(), 0);
+        self.add(SumKind::Homes, run.at(first, home), pages, 0);
+        self.add(SumKind::Homes, run.at(last.saturating_add(1), home), pages.wrapping_neg(), 0);
     }
 
     /// Adds a run of pages that moved in the interval at `at`; `back`: to a node where they had
     /// been.
-    pub fn moved(&mut self, run: Run, at: usize, back: bool) {
+    pub fn moved(&mut self, run: PyramidRun, at: usize, back: bool) {
         let pages = run.at(at, 0).pages;
-        self.add(Kind::Moves, run.at(at, 0), pages, if back { pages } else { 0 });
+        self.add(SumKind::Moves, run.at(at, 0), pages, if back { pages } else { 0 });
     }
 
     /// All rows were added: makes the coarser sums, and writes the index. `stamp` says of which
@@ -197,7 +198,7 @@ impl Writer {
 #[derive(Debug)]
 pub struct Finished {
     pub(super) head: super::read::Head,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<BlockEntry>,
     /// Its file; none: it is in memory.
     pub path: Option<PathBuf>,
     pub(super) bytes: Vec<u8>,
@@ -205,7 +206,7 @@ pub struct Finished {
 
 /// A run of pages of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct PyramidRun {
     /// The object's place.
     pub object: usize,
     /// First page.
@@ -214,14 +215,14 @@ pub struct Run {
     pub pages: u64,
 }
 
-impl Run {
+impl PyramidRun {
     /// The cell of the run. Pages and intervals for which there is no number are left out.
-    fn at(self, at: usize, node: usize) -> Cell {
+    fn at(self, at: usize, node: usize) -> SumCell {
         const BEHIND: u64 = (1 << PAGE_BITS) - 1;
         let pages = self.pages.min(BEHIND.saturating_sub(self.page));
         let page = self.page.min(BEHIND);
         let column = if at >> COLUMN_BITS == 0 { at as u32 } else { u32::MAX };
-        Cell { object: self.object as u32, page, column, node: node as u32, pages }
+        SumCell { object: self.object as u32, page, column, node: node as u32, pages }
     }
 }
 
@@ -267,9 +268,9 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_and_costs_the_pyramid_alone() {
         for room in [0, 100, 5000] {
-            let mut writer = Writer::new(recipe(10_000), Out::other(Full(room))).unwrap();
+            let mut writer = PyramidWriter::new(recipe(10_000), Out::other(Full(room))).unwrap();
             for n in 0..20_000_u64 {
-                let run = Run { object: 0, page: n * 16, pages: 16 };
+                let run = PyramidRun { object: 0, page: n * 16, pages: 16 };
                 writer.touched(run, n as usize % 10_000, 1, n, false);
             }
             assert!(writer.failure().is_some(), "{room} bytes are not enough for what is there already");
@@ -282,8 +283,8 @@ mod tests {
     fn an_unfinished_file_is_removed() {
         let path = std::env::temp_dir().join(format!("homenode-pyramid-{}", std::process::id()));
         let _ = fs::remove_file(&path);
-        let mut writer = Writer::create(recipe(4), &path).unwrap();
-        writer.moved(Run { object: 0, page: 3, pages: 1 }, 2, true);
+        let mut writer = PyramidWriter::create(recipe(4), &path).unwrap();
+        writer.moved(PyramidRun { object: 0, page: 3, pages: 1 }, 2, true);
         assert!(path.exists());
         drop(writer);
         assert!(!path.exists());
@@ -294,9 +295,9 @@ mod tests {
         let path = std::env::temp_dir().join(format!("homenode-pyramid-stopped-{}", std::process::id()));
         let _ = fs::remove_file(&path);
         let recipe = Recipe { buffered: [20_000; 3], ..recipe(10_000) };
-        let mut writer = Writer::create(recipe, &path).unwrap();
+        let mut writer = PyramidWriter::create(recipe, &path).unwrap();
         for n in 0..50_000_u64 {
-            let run = Run { object: 0, page: n * 16, pages: 16 };
+            let run = PyramidRun { object: 0, page: n * 16, pages: 16 };
             writer.touched(run, n as usize % 10_000, 1, n, false);
         }
         let mut asked = Vec::new();
@@ -311,7 +312,7 @@ mod tests {
 
     #[test]
     fn too_many_intervals_are_refused() {
-        let why = Writer::in_memory(recipe(1 << COLUMN_BITS)).err().unwrap().to_string();
+        let why = PyramidWriter::in_memory(recipe(1 << COLUMN_BITS)).err().unwrap().to_string();
         assert_eq!(why, "the recording has more intervals than the file can tell apart");
     }
 }
