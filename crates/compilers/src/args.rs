@@ -312,25 +312,7 @@ impl CompileRequest {
             }
             asks |= only_asks(&text);
             stops |= stops_before_link(&text);
-            request.relocatable |= text == "-r" || text == "-Wl,-r";
-            request.aux_files |= asks_for_aux_files(&text);
-            match text.as_str() {
-                "-fPIC" | "-fpic" => request.pic = true,
-                "-fPIE" | "-fpie" | "-fno-PIC" | "-fno-pic" => request.pic = false,
-                "-shared" | "--shared" | "-Wl,-shared" | "-Wl,--shared" => request.shared = true,
-                _ => {}
-            }
-            request.odd_assembly |= makes_odd_assembly(&text);
-            request.has_debug |= text.starts_with("-g") && !text.starts_with("-gcc-");
-            if request.refused.is_none() {
-                request.refused = refusal(&text);
-            }
-            match openmp_of(&text) {
-                Some(OpenMp::Default) if request.openmp.is_some() => {}
-                Some(found) => request.openmp = Some(found),
-                None if text == "-fno-openmp" => request.openmp = None,
-                None => {}
-            }
+            request.note(&text);
             request.args.push(arg);
         }
         let has_input = request.args.iter().any(|a| {
@@ -344,6 +326,29 @@ impl CompileRequest {
             CompilerAction::Link
         };
         request
+    }
+
+    /// Notes what an option says about the whole command.
+    fn note(&mut self, text: &str) {
+        self.relocatable |= text == "-r" || text == "-Wl,-r";
+        self.aux_files |= asks_for_aux_files(text);
+        match text {
+            "-fPIC" | "-fpic" => self.pic = true,
+            "-fPIE" | "-fpie" | "-fno-PIC" | "-fno-pic" => self.pic = false,
+            "-shared" | "--shared" | "-Wl,-shared" | "-Wl,--shared" => self.shared = true,
+            _ => {}
+        }
+        self.odd_assembly |= makes_odd_assembly(text);
+        self.has_debug |= text.starts_with("-g") && !text.starts_with("-gcc-");
+        if self.refused.is_none() {
+            self.refused = refusal(text);
+        }
+        match openmp_of(text) {
+            Some(OpenMp::Default) if self.openmp.is_some() => {}
+            Some(found) => self.openmp = Some(found),
+            None if text == "-fno-openmp" => self.openmp = None,
+            None => {}
+        }
     }
 
     /// The value of the last `-o`.

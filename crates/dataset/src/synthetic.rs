@@ -487,43 +487,50 @@ impl Made {
         }
     }
 
+    /// Moves a run of blocks to a node.
+    fn moved(
+        &mut self,
+        sink: &mut impl RowSink,
+        of: &mut Used,
+        (blocks, to): (std::ops::Range<u64>, u16),
+        (cause, outcome): (MigrationCause, MigrationOutcome),
+    ) -> Result<(), DatasetError> {
+        let first = blocks.start as usize;
+        let (from, since) = of.homes[first];
+        let runs = of.homes[first..blocks.end as usize].iter_mut();
+        runs.for_each(|h| *h = (to, self.interval));
+        let place = |home: u16, since: u32, until: u32| Residency {
+            object: Some(ObjectId(of.object)),
+            page: blocks.start * BLOCK,
+            pages: (blocks.end - blocks.start) * BLOCK,
+            interval: IntervalNo(since),
+            until: IntervalNo(until),
+            home: NodeId(home),
+        };
+        if self.interval > since {
+            sink.push(&place(from, since, self.interval - 1))?;
+        }
+        sink.push(&Migration {
+            time_ns: Ns(self.now),
+            interval: IntervalNo(self.interval),
+            object: Some(ObjectId(of.object)),
+            page: blocks.start * BLOCK,
+            pages: (blocks.end - blocks.start) * BLOCK,
+            from_node: NodeId(from),
+            to_node: NodeId(to),
+            cause,
+            policy: (cause != MigrationCause::Kernel).then(|| "next-touch".into()),
+            region: Some(EXCHANGE),
+            thread: Some(ThreadId(u32::from(to) * THREADS)),
+            cost_ns: (cause != MigrationCause::Kernel)
+                .then_some(Ns(900 * BLOCK * (blocks.end - blocks.start))),
+            outcome,
+        })
+    }
+
     /// Moves blocks of an object at the beginning of the interval.
     fn moves(&mut self, sink: &mut impl RowSink, of: &mut Used, iteration: u64) -> Result<(), DatasetError> {
         let spec = self.spec;
-        let mut moved =
-            |made: &mut Self, of: &mut Used, blocks: std::ops::Range<u64>, to: u16, cause, outcome| {
-                let first = blocks.start as usize;
-                let (from, since) = of.homes[first];
-                let runs = of.homes[first..blocks.end as usize].iter_mut();
-                runs.for_each(|h| *h = (to, made.interval));
-                let place = |home: u16, since: u32, until: u32| Residency {
-                    object: Some(ObjectId(of.object)),
-                    page: blocks.start * BLOCK,
-                    pages: (blocks.end - blocks.start) * BLOCK,
-                    interval: IntervalNo(since),
-                    until: IntervalNo(until),
-                    home: NodeId(home),
-                };
-                if made.interval > since {
-                    sink.push(&place(from, since, made.interval - 1))?;
-                }
-                sink.push(&Migration {
-                    time_ns: Ns(made.now),
-                    interval: IntervalNo(made.interval),
-                    object: Some(ObjectId(of.object)),
-                    page: blocks.start * BLOCK,
-                    pages: (blocks.end - blocks.start) * BLOCK,
-                    from_node: NodeId(from),
-                    to_node: NodeId(to),
-                    cause,
-                    policy: (cause != MigrationCause::Kernel).then(|| "next-touch".into()),
-                    region: Some(EXCHANGE),
-                    thread: Some(ThreadId(u32::from(to) * THREADS)),
-                    cost_ns: (cause != MigrationCause::Kernel)
-                        .then_some(Ns(900 * BLOCK * (blocks.end - blocks.start))),
-                    outcome,
-                })
-            };
         match of.name {
             "grid_old" | "matrix" if iteration < MOVING => {
                 // Each iteration moves its part of the blocks; runs of one owner move together.
@@ -534,14 +541,8 @@ impl Made {
                     let run = (block..end).take_while(|b| of.owner(*b, spec.nodes) == owner).take(64).count()
                         as u64;
                     if of.homes[block as usize].0 != owner {
-                        moved(
-                            self,
-                            of,
-                            block..block + run,
-                            owner,
-                            MigrationCause::NextTouch,
-                            MigrationOutcome::Moved,
-                        )?;
+                        let why = (MigrationCause::NextTouch, MigrationOutcome::Moved);
+                        self.moved(sink, of, (block..block + run, owner), why)?;
                     }
                     block += run;
                 }
@@ -552,7 +553,7 @@ impl Made {
                 let last = of.blocks - 1..of.blocks;
                 match home {
                     0 => Ok(()),
-                    _ => moved(self, of, last, 0, MigrationCause::Undo, MigrationOutcome::Moved),
+                    _ => self.moved(sink, of, (last, 0), (MigrationCause::Undo, MigrationOutcome::Moved)),
                 }
             }
             "queue" => {
@@ -561,11 +562,11 @@ impl Made {
                     if iteration < 2 { MigrationOutcome::Moved } else { MigrationOutcome::PingPong };
                 match of.homes[0].0 == to {
                     true => Ok(()),
-                    false => moved(self, of, 0..1, to, MigrationCause::NextTouch, outcome),
+                    false => self.moved(sink, of, (0..1, to), (MigrationCause::NextTouch, outcome)),
                 }
             }
             "halo" if iteration == 2 => {
-                moved(self, of, 0..1, 1, MigrationCause::Kernel, MigrationOutcome::Moved)
+                self.moved(sink, of, (0..1, 1), (MigrationCause::Kernel, MigrationOutcome::Moved))
             }
             _ => Ok(()),
         }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use homenode_machine::Machine;
 use homenode_model::{MbPerS, NodeId, Ns};
+use homenode_statistics::Sorted;
 
 use crate::item::{NodeNumber, NodePair, PageSize};
 use crate::measurement::Measurement;
@@ -71,14 +72,13 @@ pub fn machine_file(m: &Measurement, mut machine: Machine) -> Machine {
 /// Fixed cost and cost a KiB of a page, from what pages of two sizes cost: medians over all pairs.
 fn migration(m: &Measurement) -> Option<(Ns, Ns)> {
     let cost = |page: PageSize| {
-        let mut ns: Vec<f64> = m
+        let ns: Vec<f64> = m
             .cells
             .iter()
             .filter(|c| matches!(c.subject, crate::Subject::Migration { page: p, .. } if p == page))
             .filter_map(|c| c.value.map(|v| page.bytes() as f64 * 1e3 / v))
             .collect();
-        ns.sort_by(f64::total_cmp);
-        ns.get(ns.len() / 2).copied()
+        Sorted::of(ns).upper_median()
     };
     let (small, huge) = (cost(PageSize::Small)?, cost(PageSize::Huge)?);
     let kib = |p: PageSize| p.bytes() as f64 / 1024.0;

@@ -58,11 +58,6 @@ pub fn of_machine(streams: &[StreamState], to: &mut impl RowSink) -> Result<(), 
     Ok(())
 }
 
-/// An object that the data set has.
-struct Known {
-    row: Object,
-}
-
 /// What is known while a stream is read for its rows.
 struct Process<'a, S: RowSink> {
     stream: &'a StreamState,
@@ -72,20 +67,71 @@ struct Process<'a, S: RowSink> {
     /// Time of the process's start on the recording's clock.
     offset: Ns,
     names: ObservedNames,
+    objects: KnownObjects,
+    regions: BTreeMap<u32, Region>,
+    homes: ObservedHomes,
+    timeline: KnownIntervals,
+    threads: u32,
+    firsts: BTreeMap<ObjectId, ObjectFirstTouches>,
+    policy: Option<String>,
+}
+
+/// The objects of a process.
+#[derive(Default)]
+struct KnownObjects {
+    /// Number of objects of the processes before.
+    before: u32,
     /// The slot of each object, by its number in the stream.
     slots: BTreeMap<ObjectNo, u32>,
     /// Object of the data set by number in the stream.
     numbers: BTreeMap<ObjectNo, ObjectId>,
     by_id: BTreeMap<String, ObjectId>,
-    objects: Vec<Known>,
-    regions: BTreeMap<u32, Region>,
-    homes: ObservedHomes,
-    interval: u32,
-    threads: u32,
-    firsts: BTreeMap<ObjectId, ObjectFirstTouches>,
+    rows: Vec<Object>,
+}
+
+impl KnownObjects {
+    /// The number that the next new object gets.
+    fn fresh(&self) -> ObjectId {
+        ObjectId(self.before.saturating_add(self.rows.len() as u32))
+    }
+
+    /// The row of an object.
+    fn row(&self, object: ObjectId) -> Option<&Object> {
+        self.rows.get(object.0.checked_sub(self.before)? as usize)
+    }
+
+    /// The same to change it.
+    fn row_mut(&mut self, object: ObjectId) -> Option<&mut Object> {
+        self.rows.get_mut(object.0.checked_sub(self.before)? as usize)
+    }
+
+    /// Whether several allocations have one row.
+    fn is_shared(&self, object: ObjectId) -> bool {
+        self.row(object).is_some_and(|row| row.allocations > 1)
+    }
+}
+
+/// The intervals of a process.
+#[derive(Default)]
+struct KnownIntervals {
+    /// Number of the interval that goes on.
+    now: u32,
+    rows: Vec<Interval>,
+    /// Whether the program has iterations of an outer loop.
     has_iterations: bool,
-    intervals: Vec<Interval>,
-    policy: Option<String>,
+}
+
+impl KnownIntervals {
+    /// An interval has ended.
+    fn end(&mut self, number: u32, row: Interval) {
+        self.rows.push(row);
+        self.now = number.saturating_add(1);
+    }
+
+    /// All rows. Without iterations nothing can be left out.
+    fn rows(&self) -> impl Iterator<Item = Interval> {
+        self.rows.iter().map(|row| Interval { timed: row.timed || !self.has_iterations, ..row.clone() })
+    }
 }
 
 /// Adds the rows of a process.
@@ -106,17 +152,12 @@ pub fn of_process(
         base: numbers.clone(),
         offset: Ns(stream.clock.0.saturating_sub(first.0)),
         names: ObservedNames::new(&stream.modules),
-        slots: BTreeMap::new(),
-        numbers: BTreeMap::new(),
-        by_id: BTreeMap::new(),
-        objects: Vec::new(),
+        objects: KnownObjects { before: numbers.objects, ..KnownObjects::default() },
         regions: BTreeMap::new(),
         homes: ObservedHomes::default(),
-        interval: 0,
+        timeline: KnownIntervals::default(),
         threads: 0,
         firsts: BTreeMap::new(),
-        has_iterations: false,
-        intervals: Vec::new(),
         policy: Some(stream.policy.clone()).filter(|p| !p.is_empty()),
     };
     process.number_slots();
@@ -139,7 +180,7 @@ impl<S: RowSink> Process<'_, S> {
 
     /// The interval that goes on.
     fn now(&self) -> IntervalNo {
-        self.interval(self.interval)
+        self.interval(self.timeline.now)
     }
 
     fn region(&self, region: Option<live::RegionNo>) -> Option<RegionNo> {
@@ -148,42 +189,24 @@ impl<S: RowSink> Process<'_, S> {
     }
 
     fn object(&self, number: ObjectNo) -> Option<ObjectId> {
-        self.numbers.get(&number).copied()
+        self.objects.numbers.get(&number).copied()
     }
 
     fn record(&mut self, record: LiveRecord) -> Result<(), DatasetError> {
         match record {
             LiveRecord::Interval { index, begin, end, iteration } => {
-                self.intervals.push(Interval {
+                let row = Interval {
                     interval: self.interval(index.0),
                     begin_ns: self.time(begin),
                     end_ns: self.time(end),
                     iteration: iteration.map(|i| i.0),
                     timed: iteration.is_some(),
-                });
-                self.interval = index.0.saturating_add(1);
+                };
+                self.timeline.end(index.0, row);
             }
             LiveRecord::Region { number, key } => self.new_region(number.0, key),
-            LiveRecord::RegionTime { interval, region, runs, time } => {
-                if let Some(r) = self.regions.get_mut(&region.0) {
-                    r.runs += u64::from(runs);
-                    r.time_ns += time;
-                }
-                let interval = self.interval(interval.0);
-                if let Some(region) = self.region(Some(region)) {
-                    self.to.push(&RegionTime { interval, region, runs: runs.into(), time_ns: time })?;
-                }
-            }
-            LiveRecord::Iteration { number, begin, end, told } => {
-                self.has_iterations = true;
-                self.to.push(&Iteration {
-                    process: self.stream.pid,
-                    iteration: number.0,
-                    begin_ns: self.time(begin),
-                    end_ns: self.time(end),
-                    source: if told { IterationSource::Told } else { IterationSource::Found },
-                })?;
-            }
+            LiveRecord::RegionTime { .. } => self.region_time(&record)?,
+            LiveRecord::Iteration { .. } => self.iteration(&record)?,
             LiveRecord::Object { number, origin, address, bytes, birth, python } => {
                 self.born(number, &origin, address, bytes, birth, python.as_deref());
             }
@@ -191,46 +214,9 @@ impl<S: RowSink> Process<'_, S> {
             LiveRecord::FirstTouch { .. } => self.first_touch(&record)?,
             LiveRecord::Migration { .. } => self.migration(&record)?,
             LiveRecord::Home { object, pages, node: Some(node), .. } => self.home(object, pages, node)?,
-            LiveRecord::Sample { time, object, page, held_back, node, home } => {
-                let row = Sample {
-                    time_ns: self.time(time),
-                    object: self.object(object),
-                    page: page.into(),
-                    group: if held_back { GuardGroup::HeldBack } else { GuardGroup::Moved },
-                    node,
-                    remote: node != home,
-                };
-                self.to.push(&row)?;
-            }
-            LiveRecord::Seen { interval, region, object, pages, node, home, kind, told } => {
-                self.summary.seen_rows += 1;
-                self.summary.sightings = self.summary.sightings.saturating_add(told.into());
-                let row = Access {
-                    interval: self.interval(interval.0),
-                    region: self.region(region),
-                    object: self.object(object),
-                    page: pages.first.into(),
-                    pages: pages.count.into(),
-                    node,
-                    home,
-                    kind,
-                    tally: SeenCount::new(told.into(), basis(self.stream.says)),
-                };
-                self.to.push(&row)?;
-            }
-            LiveRecord::Thread { thread, cpu, node, from, to, bound } => {
-                self.threads = self.threads.max(thread.0.saturating_add(1));
-                let row = ThreadStay {
-                    thread: ThreadId(self.base.threads.saturating_add(thread.0)),
-                    process: self.stream.pid,
-                    cpu: Some(cpu.0),
-                    node: Some(node),
-                    from_ns: self.time(from),
-                    to_ns: self.time(to),
-                    bound: Some(bound),
-                };
-                self.to.push(&row)?;
-            }
+            LiveRecord::Sample { .. } => self.sample(&record)?,
+            LiveRecord::Seen { .. } => self.seen(&record)?,
+            LiveRecord::Thread { .. } => self.thread(&record)?,
             LiveRecord::Own { time, own, cpu } => {
                 let (time_ns, process) = (self.time(time), self.stream.pid);
                 self.to.push(&OwnCost { time_ns, process, own_ns: own, cpu_ns: cpu })?;
@@ -244,6 +230,77 @@ impl<S: RowSink> Process<'_, S> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn region_time(&mut self, record: &LiveRecord) -> Result<(), DatasetError> {
+        let LiveRecord::RegionTime { interval, region, runs, time } = *record else { return Ok(()) };
+        if let Some(r) = self.regions.get_mut(&region.0) {
+            r.runs += u64::from(runs);
+            r.time_ns += time;
+        }
+        let interval = self.interval(interval.0);
+        let Some(region) = self.region(Some(region)) else { return Ok(()) };
+        self.to.push(&RegionTime { interval, region, runs: runs.into(), time_ns: time })
+    }
+
+    fn iteration(&mut self, record: &LiveRecord) -> Result<(), DatasetError> {
+        let LiveRecord::Iteration { number, begin, end, told } = *record else { return Ok(()) };
+        self.timeline.has_iterations = true;
+        self.to.push(&Iteration {
+            process: self.stream.pid,
+            iteration: number.0,
+            begin_ns: self.time(begin),
+            end_ns: self.time(end),
+            source: if told { IterationSource::Told } else { IterationSource::Found },
+        })
+    }
+
+    /// The guard looked at a page.
+    fn sample(&mut self, record: &LiveRecord) -> Result<(), DatasetError> {
+        let LiveRecord::Sample { time, object, page, held_back, node, home } = *record else { return Ok(()) };
+        self.to.push(&Sample {
+            time_ns: self.time(time),
+            object: self.object(object),
+            page: page.into(),
+            group: if held_back { GuardGroup::HeldBack } else { GuardGroup::Moved },
+            node,
+            remote: node != home,
+        })
+    }
+
+    /// Pages were seen in use.
+    fn seen(&mut self, record: &LiveRecord) -> Result<(), DatasetError> {
+        let LiveRecord::Seen { interval, region, object, pages, node, home, kind, told } = *record else {
+            return Ok(());
+        };
+        self.summary.seen_rows += 1;
+        self.summary.sightings = self.summary.sightings.saturating_add(told.into());
+        self.to.push(&Access {
+            interval: self.interval(interval.0),
+            region: self.region(region),
+            object: self.object(object),
+            page: pages.first.into(),
+            pages: pages.count.into(),
+            node,
+            home,
+            kind,
+            tally: SeenCount::new(told.into(), basis(self.stream.says)),
+        })
+    }
+
+    /// A thread was on a CPU for some time.
+    fn thread(&mut self, record: &LiveRecord) -> Result<(), DatasetError> {
+        let LiveRecord::Thread { thread, cpu, node, from, to, bound } = *record else { return Ok(()) };
+        self.threads = self.threads.max(thread.0.saturating_add(1));
+        self.to.push(&ThreadStay {
+            thread: ThreadId(self.base.threads.saturating_add(thread.0)),
+            process: self.stream.pid,
+            cpu: Some(cpu.0),
+            node: Some(node),
+            from_ns: self.time(from),
+            to_ns: self.time(to),
+            bound: Some(bound),
+        })
     }
 
     fn new_region(&mut self, number: u32, key: live::RegionIdentity) {
@@ -292,8 +349,8 @@ impl<S: RowSink> Process<'_, S> {
         for (_, is_birth, number) in all {
             let Some((_, site)) = births.get(&number) else { continue };
             if is_birth {
-                self.slots.insert(number, free.take(*site));
-            } else if let Some(slot) = self.slots.get(&number) {
+                self.objects.slots.insert(number, free.take(*site));
+            } else if let Some(slot) = self.objects.slots.get(&number) {
                 free.give_back(site, *slot);
             }
         }
@@ -310,20 +367,20 @@ impl<S: RowSink> Process<'_, S> {
     ) {
         let named = self.names.object(origin, bytes.0, python);
         let is_static = origin.is_static();
-        let slot = self.slots.get(&number).copied().unwrap_or_default();
+        let slot = self.objects.slots.get(&number).copied().unwrap_or_default();
         let id = match is_static {
             true => named.site.clone(),
             false => identity::of_allocation(&named.site, named.caller.as_deref(), slot),
         };
-        let fresh = ObjectId(self.base.objects.saturating_add(self.objects.len() as u32));
-        let object = *self.by_id.entry(id.clone()).or_insert(fresh);
-        self.numbers.insert(number, object);
+        let fresh = self.objects.fresh();
+        let object = *self.objects.by_id.entry(id.clone()).or_insert(fresh);
+        self.objects.numbers.insert(number, object);
         let birth = (!is_static).then(|| self.time(birth));
         if object != fresh {
-            if let Some(known) = self.objects.get_mut((object.0 - self.base.objects) as usize) {
-                known.row.allocations += 1;
-                known.row.bytes = known.row.bytes.max(bytes);
-                (known.row.address, known.row.death_ns) = (address, None);
+            if let Some(row) = self.objects.row_mut(object) {
+                row.allocations += 1;
+                row.bytes = row.bytes.max(bytes);
+                (row.address, row.death_ns) = (address, None);
             }
             return;
         }
@@ -349,15 +406,15 @@ impl<S: RowSink> Process<'_, S> {
             birth_ns: birth,
             death_ns: None,
         };
-        self.objects.push(Known { row });
+        self.objects.rows.push(row);
     }
 
     fn gone(&mut self, number: ObjectNo, death: Ns) {
-        let Some(object) = self.numbers.remove(&number) else { return };
+        let Some(object) = self.objects.numbers.remove(&number) else { return };
         let (death, now) = (self.time(death), self.now());
         self.homes.gone(object, now);
-        if let Some(known) = self.objects.get_mut(object.0.saturating_sub(self.base.objects) as usize) {
-            known.row.death_ns = Some(death);
+        if let Some(row) = self.objects.row_mut(object) {
+            row.death_ns = Some(death);
         }
     }
 
@@ -367,11 +424,10 @@ impl<S: RowSink> Process<'_, S> {
         let Some(object) = self.object(object) else { return Ok(()) };
         let now = self.now();
         self.homes.set(object, range(pages), node, now);
-        let again = self.objects.get(object.0.saturating_sub(self.base.objects) as usize);
-        if self.stream.pretended || again.is_some_and(|k| k.row.allocations > 1) {
+        if self.stream.pretended || self.objects.is_shared(object) {
             return Ok(());
         }
-        let address = self.known(object).map_or(0, |k| k.row.address);
+        let address = self.objects.row(object).map_or(0, |row| row.address);
         for (run, toucher) in self.firsts.entry(object).or_default().rest(range(pages), node, address) {
             self.put_first_touch(object, run, node, toucher)?;
         }
@@ -386,7 +442,7 @@ impl<S: RowSink> Process<'_, S> {
             self.threads = self.threads.max(thread.0.saturating_add(1));
         }
         // A later allocation of the same place has the same number, and its pages were told.
-        if self.known(object).is_some_and(|k| k.row.allocations > 1) {
+        if self.objects.is_shared(object) {
             return Ok(());
         }
         let toucher = ObjectToucher { thread, time, pc };
@@ -417,10 +473,6 @@ impl<S: RowSink> Process<'_, S> {
             line: place.line,
             function: place.function,
         })
-    }
-
-    fn known(&self, object: ObjectId) -> Option<&Known> {
-        self.objects.get(object.0.saturating_sub(self.base.objects) as usize)
     }
 
     fn migration(&mut self, record: &LiveRecord) -> Result<(), DatasetError> {
@@ -472,7 +524,7 @@ impl<S: RowSink> Process<'_, S> {
     }
 
     fn end(mut self, numbers: &mut RowOffsets) -> Result<(), DatasetError> {
-        let last = self.interval(self.interval.saturating_sub(1));
+        let last = self.interval(self.timeline.now.saturating_sub(1));
         if self.homes.gave_up() {
             let pid = self.stream.pid;
             self.summary.unread.push(format!("the pages of process {pid} moved too often to be followed"));
@@ -480,23 +532,21 @@ impl<S: RowSink> Process<'_, S> {
         for row in std::mem::take(&mut self.homes).finish(last) {
             self.to.push(&row)?;
         }
-        for known in &self.objects {
-            self.to.push(&known.row)?;
+        for row in &self.objects.rows {
+            self.to.push(row)?;
         }
         for region in self.regions.values().filter(|r| r.runs > 0 || r.kind == RegionKind::Parallel) {
             self.to.push(region)?;
         }
-        for interval in &mut self.intervals {
-            // Without iterations nothing can be left out.
-            interval.timed |= !self.has_iterations;
-            self.to.push(interval)?;
+        for row in self.timeline.rows() {
+            self.to.push(&row)?;
         }
-        self.summary.objects += self.objects.len() as u64;
-        numbers.objects += self.objects.len() as u32;
+        self.summary.objects += self.objects.rows.len() as u64;
+        numbers.objects += self.objects.rows.len() as u32;
         numbers.regions = numbers
             .regions
             .saturating_add(self.regions.keys().next_back().map_or(0, |r| r.saturating_add(1)));
-        numbers.intervals = numbers.intervals.saturating_add(self.interval);
+        numbers.intervals = numbers.intervals.saturating_add(self.timeline.now);
         numbers.threads = numbers.threads.saturating_add(self.threads);
         Ok(())
     }

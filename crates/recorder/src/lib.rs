@@ -9,6 +9,7 @@
 //! | module | one idea |
 //! |---|---|
 //! | [`block`] | the data that a check of the filter needs, in one cache line |
+//! | [`filter`] | the lines that a thread has used since it last synchronised |
 //! | [`recorder`] | a thread's filter, buffer and log |
 //! | [`bypass`] | lines that several threads use between two barriers, which no filter may hide |
 //! | [`state`] | the whole process: on or off, where the recording is, which threads exist |
@@ -21,6 +22,7 @@
 pub mod block;
 pub mod bypass;
 pub mod channel;
+pub mod filter;
 pub mod io;
 pub mod memory;
 pub mod process;

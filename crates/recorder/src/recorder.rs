@@ -3,67 +3,78 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use homenode_log::encode::{
-    MARK_TAG, MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words,
-};
+use homenode_log::encode::{MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words};
 use homenode_log::file::{Framer, LogHeader};
 use homenode_log::mark::BYPASS_CAP;
 use homenode_log::{Mark, VERSION};
 
 use crate::block::{FastPath, LINE_SHIFT};
 use crate::bypass::{self, Bypass, IntervalThread};
+use crate::filter::LineFilter;
 use crate::{io, memory, process, state};
 
 /// A thread's recorder, made at the thread's first event. Its large memory is freed when the thread
 /// ends. The rest and the filter stay for ever, because another thread may be looking at them.
 pub struct Recorder {
     block: *mut FastPath,
-    /// The filter: two tables of `lines` entries, the lines used and the lines written.
-    used_lines: *mut u64,
-    written_lines: *mut u64,
-    lines: usize,
-    /// Number of lines minus one.
-    mask: usize,
+    filter: LineFilter,
     index: u32,
-    buffer: *mut u64,
+    buffer: Buffer,
+    /// Whether the recorder is at work. Nothing that a signal handler does meanwhile is recorded.
+    busy: AtomicBool,
+    output: Output,
+    last_tick: u64,
+    /// Number of the barrier interval; equal in all threads of a team between two barriers.
+    interval: u64,
+    /// This thread in this interval.
+    who: IntervalThread,
+    shared: bool,
+    special: bool,
+    /// See [`Recorder::be_careful`].
+    careful: bool,
+    totals: Totals,
+}
+
+/// Words that are not encoded yet.
+struct Buffer {
+    words: *mut u64,
     /// Words in the buffer. They are published after they are written, so that the exiting thread
     /// can write them out. With [`APPENDING`] while the fast path appends an access.
     used: AtomicUsize,
-    /// Whether the recorder is at work. Nothing that a signal handler does meanwhile is recorded.
-    busy: AtomicBool,
+    /// Words up to which a usual access may be appended directly: [`OPEN`]. 0 if accesses need more
+    /// than the filter (there are other threads, or no filter), and while the recorder is at work.
+    gate: AtomicUsize,
+    /// Words up to which [`Recorder::access_undisturbed`] may append: [`OPEN`]; 0 without a filter.
+    room: usize,
+    /// Position at the last emptying of the filter; [`UNKNOWN`] if the buffer was encoded since
+    /// then.
+    emptied_at: usize,
+}
+
+/// A thread's log.
+struct Output {
+    /// `None` after the thread has ended.
+    framer: Option<Framer>,
+    fd: i32,
+    last_flush: i64,
     /// Held while the buffer is encoded; kept for good when the log is closed.
     flushing: AtomicBool,
     /// Whether the log is closed or about to be.
     closed: AtomicBool,
     /// Whether the log has its end.
     ended: AtomicBool,
-    /// `None` after the thread has ended.
-    framer: Option<Framer>,
-    fd: i32,
-    last_tick: u64,
-    last_flush: i64,
-    /// Position in the buffer at the last emptying of the filter; [`UNKNOWN`] if the buffer was
-    /// encoded since then.
-    emptied_at: usize,
-    /// Number of the barrier interval; equal in all threads of a team between two barriers.
-    interval: u64,
-    /// This thread in this interval.
-    who: IntervalThread,
-    shared: bool,
-    /// Words up to which a usual access may be appended directly: [`OPEN`]. 0 if accesses need more
-    /// than the filter (there are other threads, or no filter), and while the recorder is at work.
-    gate: AtomicUsize,
-    special: bool,
-    /// See [`Recorder::be_careful`].
-    careful: bool,
-    /// Words up to which [`Recorder::access_undisturbed`] may append: [`OPEN`]; 0 without a filter.
-    room: usize,
+}
+
+/// What the log says about itself at its end.
+#[derive(Default)]
+struct Totals {
     /// Number of encoded words, and number of all words so far that are no accesses. Half of the
     /// difference is the number of passed accesses.
     encoded: u64,
     other: u64,
     bypassed: u64,
     dropped: u64,
+    /// Bypassing lines that the log has told.
     told_lines: u64,
 }
 
@@ -80,34 +91,32 @@ impl Recorder {
         }
         let thread = Box::into_raw(Box::new(Self {
             block,
-            used_lines: filter,
-            written_lines: filter.wrapping_add(lines),
-            lines,
-            mask: lines - 1,
+            // SAFETY: just mapped for two tables, and kept for ever; a power of two.
+            filter: unsafe { LineFilter::new(filter, lines) },
             index: 0,
-            buffer,
-            used: AtomicUsize::new(0),
+            buffer: Buffer {
+                words: buffer,
+                used: AtomicUsize::new(0),
+                gate: AtomicUsize::new(0),
+                room: if state::filter_lines() > 0 { OPEN } else { 0 },
+                emptied_at: 0,
+            },
             busy: AtomicBool::new(false),
-            gate: AtomicUsize::new(0),
-            flushing: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-            framer: Some(Framer::new()),
-            fd: -1,
+            output: Output {
+                framer: Some(Framer::new()),
+                fd: -1,
+                last_flush: process::seconds(),
+                flushing: AtomicBool::new(false),
+                closed: AtomicBool::new(false),
+                ended: AtomicBool::new(false),
+            },
             last_tick: 0,
-            last_flush: process::seconds(),
-            emptied_at: 0,
             interval: 0,
             who: IntervalThread::default(),
             shared: false,
-            room: if state::filter_lines() > 0 { OPEN } else { 0 },
             special: true,
             careful: false,
-            encoded: 0,
-            other: 0,
-            bypassed: 0,
-            dropped: 0,
-            told_lines: 0,
+            totals: Totals::default(),
         }));
         let index = state::number()?;
         // SAFETY: just made; nobody else knows it before it is registered, and then only its
@@ -115,8 +124,8 @@ impl Recorder {
         unsafe {
             (*thread).index = index;
             (*thread).who = IntervalThread::new(index, 0);
-            (*thread).fd = open_log(index);
-            if (*thread).fd < 0 {
+            (*thread).output.fd = open_log(index);
+            if (*thread).output.fd < 0 {
                 state::switch_off("stopped: cannot create a thread's log");
                 return None;
             }
@@ -136,10 +145,10 @@ impl Recorder {
         unsafe {
             let block = (*recorder).block;
             (*block).clock = 0;
-            (*block).mask = (*recorder).mask as u64;
+            (*block).mask = (*recorder).filter.mask as u64;
             (*block).recorder = recorder;
-            (*block).used = (*recorder).used_lines;
-            (*block).written = (*recorder).written_lines;
+            (*block).used = (*recorder).filter.used;
+            (*block).written = (*recorder).filter.written;
         }
     }
 
@@ -161,9 +170,9 @@ impl Recorder {
 
     /// Frees the large memory. The log is closed, so nobody else uses that memory.
     fn release(&mut self) {
-        self.framer = None;
-        memory::unmap(self.buffer.cast(), BUFFER_WORDS * 8);
-        io::close(self.fd);
+        self.output.framer = None;
+        memory::unmap(self.buffer.words.cast(), BUFFER_WORDS * 8);
+        io::close(self.output.fd);
     }
 
     #[inline]
@@ -177,7 +186,7 @@ impl Recorder {
     #[inline]
     fn enter(&mut self) {
         self.busy.store(true, Ordering::Relaxed);
-        self.gate.store(0, Ordering::Relaxed);
+        self.buffer.gate.store(0, Ordering::Relaxed);
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 
@@ -186,20 +195,20 @@ impl Recorder {
     fn leave(&mut self) {
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
         self.busy.store(false, Ordering::Relaxed);
-        self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
+        self.buffer.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
     }
 
     /// Whether this is a signal handler that has interrupted the recorder.
     #[inline]
     fn at_work(&self) -> bool {
-        self.busy.load(Ordering::Relaxed) || self.used.load(Ordering::Relaxed) & APPENDING != 0
+        self.busy.load(Ordering::Relaxed) || self.buffer.used.load(Ordering::Relaxed) & APPENDING != 0
     }
 
     /// Records an access that passed the filter. The clock has been advanced.
     #[inline]
     pub fn access(&mut self, line: u64, write: bool, pc: u64) {
         if self.at_work() {
-            self.dropped += 1;
+            self.totals.dropped += 1;
             return;
         }
         self.enter();
@@ -219,19 +228,19 @@ impl Recorder {
         }
         let tick = self.clock();
         let delta = tick - self.last_tick;
-        let used = self.used.load(Ordering::Relaxed);
-        if delta > MAX_DELTA || used >= self.room {
+        let used = self.buffer.used.load(Ordering::Relaxed);
+        if delta > MAX_DELTA || used >= self.buffer.room {
             return Self::access_of_any_kind(self, line, write, pc);
         }
-        self.enter_line(line, write, line);
+        self.filter.enter(line, write, line);
         self.last_tick = tick;
         let [first, second] = access_words(line, write, pc, delta);
         // SAFETY: within the buffer, which only this thread writes.
         unsafe {
-            self.buffer.add(used).write(first);
-            self.buffer.add(used + 1).write(second);
+            self.buffer.words.add(used).write(first);
+            self.buffer.words.add(used + 1).write(second);
         }
-        self.used.store(used + 2, Ordering::Release);
+        self.buffer.used.store(used + 2, Ordering::Release);
         if used + 2 > BUFFER_WORDS - ROOM {
             Self::flush_usual(self);
         }
@@ -254,11 +263,11 @@ impl Recorder {
         self.last_tick = tick;
         if delta > MAX_DELTA {
             self.push(&[SKIP, delta]);
-            self.other += 2;
+            self.totals.other += 2;
             delta = 0;
         }
         self.push(&access_words(line, write, pc, delta));
-        if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM {
+        if self.buffer.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM {
             self.flush(false);
         }
     }
@@ -269,48 +278,37 @@ impl Recorder {
         if self.shared {
             match bypass::look(line, write, self.who) {
                 Bypass::No => {}
-                Bypass::Yes if self.bypassed < BYPASS_CAP => {
-                    self.bypassed += 1;
+                Bypass::Yes if self.totals.bypassed < BYPASS_CAP => {
+                    self.totals.bypassed += 1;
                     entry = 0;
                 }
                 Bypass::Yes => {}
                 Bypass::New => {
-                    self.bypassed += 1;
+                    self.totals.bypassed += 1;
                     entry = 0;
                     forget_everywhere(line);
                 }
             }
         }
-        self.enter_line(line, write, entry);
-    }
-
-    /// Writes an entry at the line's place: the line, or 0.
-    #[inline(always)]
-    fn enter_line(&mut self, line: u64, write: bool, entry: u64) {
-        let at = line as usize & self.mask;
-        // SAFETY: `at` is below the tables' length.
-        unsafe {
-            self.used_lines.add(at).write(entry);
-            self.written_lines.add(at).write(if write { entry } else { 0 });
-        }
+        self.filter.enter(line, write, entry);
     }
 
     #[inline]
     fn push(&mut self, words: &[u64]) {
-        let used = self.used.load(Ordering::Relaxed);
+        let used = self.buffer.used.load(Ordering::Relaxed);
         if used + words.len() > BUFFER_WORDS {
-            self.dropped += 1; // the log was closed by another thread that exits
+            self.totals.dropped += 1; // the log was closed by another thread that exits
             return;
         }
         // SAFETY: within the buffer, which only this thread writes.
-        unsafe { self.buffer.add(used).copy_from_nonoverlapping(words.as_ptr(), words.len()) };
-        self.used.store(used + words.len(), Ordering::Release);
+        unsafe { self.buffer.words.add(used).copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+        self.buffer.used.store(used + words.len(), Ordering::Release);
     }
 
     /// Writes a mark.
     pub fn mark(&mut self, mark: &Mark) {
         if self.at_work() {
-            self.dropped += 1;
+            self.totals.dropped += 1;
             return;
         }
         self.enter();
@@ -319,10 +317,10 @@ impl Recorder {
         let n = mark_words(mark, tick - self.last_tick, &mut words);
         self.last_tick = tick;
         self.push(&words[..n]);
-        self.other += n as u64;
+        self.totals.other += n as u64;
         let now = process::seconds();
-        if self.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM || now != self.last_flush {
-            self.flush(now != self.last_flush);
+        if self.buffer.used.load(Ordering::Relaxed) > BUFFER_WORDS - ROOM || now != self.output.last_flush {
+            self.flush(now != self.output.last_flush);
         }
         self.leave();
     }
@@ -330,7 +328,7 @@ impl Recorder {
     fn look_around(&mut self) {
         self.shared = state::several();
         self.special = self.shared || self.careful || state::filter_lines() == 0;
-        self.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
+        self.buffer.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
     }
 
     /// From now on every access that passes the filter takes the long way. Its caller can make sure
@@ -347,8 +345,8 @@ impl Recorder {
         self.interval = interval;
         self.who = IntervalThread::new(self.index, interval);
         let lines = bypass::lines();
-        if lines != self.told_lines {
-            self.told_lines = lines;
+        if lines != self.totals.told_lines {
+            self.totals.told_lines = lines;
             self.mark(&Mark::Bypass { lines });
         }
     }
@@ -356,28 +354,16 @@ impl Recorder {
     /// Empties the filter. If the buffer has few lines since the last emptying, only these are
     /// removed.
     fn empty(&mut self) {
-        let used = self.used.load(Ordering::Relaxed) & !APPENDING;
-        let since = std::mem::replace(&mut self.emptied_at, used);
-        if since > used || used - since > self.lines / 2 {
-            // SAFETY: the whole filter.
-            unsafe { self.used_lines.write_bytes(0, 2 * self.lines) };
+        let used = self.buffer.used.load(Ordering::Relaxed) & !APPENDING;
+        let since = std::mem::replace(&mut self.buffer.emptied_at, used);
+        if since > used || used - since > self.filter.lines() / 2 {
+            self.filter.clear();
             return;
         }
-        // SAFETY: `used` words were written; the places are below the tables' length.
-        unsafe {
-            let words = std::slice::from_raw_parts(self.buffer.add(since), used - since);
-            let mut at = 0;
-            while let Some(&word) = words.get(at) {
-                at += 2;
-                if word & MARK_TAG == MARK_TAG {
-                    at += (word >> 16) as usize;
-                } else if word != SKIP {
-                    let place = (word >> 8) as usize & self.mask;
-                    self.used_lines.add(place).write(0);
-                    self.written_lines.add(place).write(0);
-                }
-            }
-        }
+        // SAFETY: `used` words were written.
+        self.filter.clear_accesses(unsafe {
+            std::slice::from_raw_parts(self.buffer.words.add(since), used - since)
+        });
     }
 
     /// The barrier interval of the last [`Recorder::synchronise`].
@@ -395,39 +381,39 @@ impl Recorder {
     #[cold]
     #[inline(never)]
     fn flush(&mut self, all: bool) {
-        if self.flushing.swap(true, Ordering::Acquire) {
+        if self.output.flushing.swap(true, Ordering::Acquire) {
             return; // closed: `push` drops what no longer fits
         }
         let errno = process::errno();
-        let n = self.used.load(Ordering::Acquire);
-        let encoded = self.framer.as_ref().map_or(0, Framer::words);
+        let n = self.buffer.used.load(Ordering::Acquire);
+        let encoded = self.output.framer.as_ref().map_or(0, Framer::words);
         if all || encoded + n + BUFFER_WORDS > MAX_CHUNK_WORDS {
             self.write_out(n, &[]);
-            self.last_flush = process::seconds();
-        } else if let (Some(framer), false) = (&mut self.framer, state::count_only()) {
+            self.output.last_flush = process::seconds();
+        } else if let (Some(framer), false) = (&mut self.output.framer, state::count_only()) {
             // SAFETY: `n` words were written before `used` was published.
-            let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
+            let words = unsafe { std::slice::from_raw_parts(self.buffer.words, n) };
             let added = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| framer.add(words)));
             if added.is_err() {
                 self.stop_encoding();
             }
         }
-        self.encoded += n as u64;
-        self.emptied_at = UNKNOWN;
-        self.used.store(0, Ordering::Release);
-        self.flushing.store(false, Ordering::Release);
+        self.totals.encoded += n as u64;
+        self.buffer.emptied_at = UNKNOWN;
+        self.buffer.used.store(0, Ordering::Release);
+        self.output.flushing.store(false, Ordering::Release);
         process::set_errno(errno);
     }
 
     /// Writes a frame: the encoded words, the first `n` words of the buffer, and `last`.
     fn write_out(&mut self, n: usize, last: &[u64]) {
-        let Some(framer) = &mut self.framer else { return };
+        let Some(framer) = &mut self.output.framer else { return };
         if framer.words() + n + last.len() == 0 || state::count_only() {
             return;
         }
         // SAFETY: `n` words were written before `used` was published.
-        let words = unsafe { std::slice::from_raw_parts(self.buffer, n) };
-        let fd = self.fd;
+        let words = unsafe { std::slice::from_raw_parts(self.buffer.words, n) };
+        let fd = self.output.fd;
         let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             framer.add(words);
             io::write_all(fd, framer.frame(last))
@@ -469,34 +455,34 @@ impl Recorder {
         // SAFETY: only atomics are used before the lock is held; with the lock, the framer is ours.
         // The owner may append to the buffer behind `n`, which is not read.
         unsafe {
-            if (*thread).closed.swap(true, Ordering::AcqRel) {
-                state::wait_until(|| (*thread).ended.load(Ordering::Acquire));
+            if (*thread).output.closed.swap(true, Ordering::AcqRel) {
+                state::wait_until(|| (*thread).output.ended.load(Ordering::Acquire));
                 return false;
             }
             // The lock is never released.
-            if !state::wait_until(|| !(*thread).flushing.swap(true, Ordering::Acquire)) {
-                (*thread).closed.store(false, Ordering::Release);
+            if !state::wait_until(|| !(*thread).output.flushing.swap(true, Ordering::Acquire)) {
+                (*thread).output.closed.store(false, Ordering::Release);
                 return false;
             }
             let errno = process::errno();
-            let n = (*thread).used.load(Ordering::Acquire) & !APPENDING;
+            let n = (*thread).buffer.used.load(Ordering::Acquire) & !APPENDING;
             (*thread).write_out(n, &[]);
-            let tick = (*thread).framer.as_ref().map_or(0, Framer::tick);
+            let tick = (*thread).output.framer.as_ref().map_or(0, Framer::tick);
             let clock = (*thread).clock().max(tick);
             let mut words = [0; 3 * MARK_WORDS];
             let mut end = [0; MARK_WORDS];
             let totals = Mark::Totals {
                 accesses: clock,
-                passed: ((*thread).encoded + n as u64 - (*thread).other) / 2,
-                bypassed: (*thread).bypassed,
-                dropped: (*thread).dropped,
+                passed: ((*thread).totals.encoded + n as u64 - (*thread).totals.other) / 2,
+                bypassed: (*thread).totals.bypassed,
+                dropped: (*thread).totals.dropped,
             };
             let n = mark_words(&totals, clock - tick, &mut end);
             words[..n].copy_from_slice(&end[..n]);
             let m = mark_words(&Mark::ThreadEnd { reason }, 0, &mut end);
             words[n..n + m].copy_from_slice(&end[..m]);
             (*thread).write_out(0, &words[..n + m]);
-            (*thread).ended.store(true, Ordering::Release);
+            (*thread).output.ended.store(true, Ordering::Release);
             process::set_errno(errno);
             true
         }
@@ -514,7 +500,7 @@ const OPEN: usize = BUFFER_WORDS - ROOM + 1;
 /// Not a position in the buffer.
 const UNKNOWN: usize = usize::MAX;
 
-/// Set in [`Recorder::used`] while an access is appended: its highest byte.
+/// Set in [`Buffer::used`] while an access is appended: its highest byte.
 const APPENDING: usize = 1 << 63;
 
 /// Offsets of the fields for assembly.
@@ -522,36 +508,29 @@ pub mod offsets {
     use super::Recorder;
     use std::mem::offset_of;
 
-    /// [`Recorder::used`].
-    pub const USED: usize = offset_of!(Recorder, used);
-    /// [`Recorder::gate`].
-    pub const GATE: usize = offset_of!(Recorder, gate);
+    /// [`super::Buffer::used`].
+    pub const USED: usize = offset_of!(Recorder, buffer.used);
+    /// [`super::Buffer::gate`].
+    pub const GATE: usize = offset_of!(Recorder, buffer.gate);
     /// [`Recorder::last_tick`].
     pub const LAST_TICK: usize = offset_of!(Recorder, last_tick);
-    /// [`Recorder::buffer`].
-    pub const BUFFER: usize = offset_of!(Recorder, buffer);
-    /// [`Recorder::mask`].
-    pub const MASK: usize = offset_of!(Recorder, mask);
-    /// [`Recorder::used_lines`].
-    pub const USED_LINES: usize = offset_of!(Recorder, used_lines);
-    /// [`Recorder::written_lines`].
-    pub const WRITTEN_LINES: usize = offset_of!(Recorder, written_lines);
+    /// [`super::Buffer::words`].
+    pub const BUFFER: usize = offset_of!(Recorder, buffer.words);
+    /// [`super::LineFilter::mask`].
+    pub const MASK: usize = offset_of!(Recorder, filter.mask);
+    /// [`super::LineFilter::used`].
+    pub const USED_LINES: usize = offset_of!(Recorder, filter.used);
+    /// [`super::LineFilter::written`].
+    pub const WRITTEN_LINES: usize = offset_of!(Recorder, filter.written);
 }
 
 /// Makes every thread's filter forget a line that has just started to bypass it.
 #[cold]
 fn forget_everywhere(line: u64) {
     for thread in state::threads() {
-        // SAFETY: recorders and filters are never freed. The owner may write the same word at the
-        // same time; then one more access is missed, which the next synchronisation ends.
-        unsafe {
-            let at = line as usize & ((*thread).lines - 1);
-            for entry in [(*thread).used_lines.add(at), (*thread).written_lines.add(at)] {
-                if entry.read_volatile() == line {
-                    entry.write_volatile(0);
-                }
-            }
-        }
+        // SAFETY: recorders are never freed, and their filters' fields never change.
+        let filter = unsafe { (*thread).filter };
+        filter.forget(line);
     }
 }
 

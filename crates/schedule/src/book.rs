@@ -144,18 +144,55 @@ pub struct Book {
     exchanges: BTreeMap<(usize, Space, u32), Exchange>,
     /// Of loops whose touches were seen.
     touched: BTreeMap<usize, Site>,
-    /// Owners of values. An owner is a node, with `replay` a thread. Of the first recorded loop at
-    /// a site.
-    of_site: BTreeMap<usize, Arc<ValueHomes>>,
-    /// Of the first recorded loop with these values.
-    of_space: BTreeMap<Space, Arc<ValueHomes>>,
+    owners: Owners,
     from: Option<Imported>,
     sites: BTreeSet<usize>,
     refused: BTreeSet<String>,
+    totals: Totals,
+}
+
+/// Owners of values, as recorded executions tell. An owner is a node, with `replay` a thread.
+#[derive(Debug, Default)]
+struct Owners {
+    /// Of the first recorded loop at a site.
+    of_site: BTreeMap<usize, Arc<ValueHomes>>,
+    /// Of the first recorded loop with these values.
+    of_space: BTreeMap<Space, Arc<ValueHomes>>,
+}
+
+impl Owners {
+    /// The owners for a loop: those of its site, or else of its values.
+    fn of(&self, shape: &Shape) -> Option<&Arc<ValueHomes>> {
+        self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space))
+    }
+
+    /// Whether a loop at this site was recorded.
+    fn knows(&self, shape: &Shape) -> bool {
+        self.of_site.contains_key(&shape.site)
+    }
+
+    /// Keeps what a recorded loop tells, if there is anything.
+    fn learn(&mut self, shape: &Shape, homes: ValueHomes) {
+        if !homes.is_empty() {
+            let homes = Arc::new(homes);
+            self.of_space.entry(shape.space).or_insert_with(|| Arc::clone(&homes));
+            self.of_site.insert(shape.site, homes);
+        }
+    }
+}
+
+/// Executions and chunks so far.
+#[derive(Debug, Default)]
+struct Totals {
+    /// Executions that homenode handed out.
     taken: u64,
+    /// Executions that the program's own run-time handed out.
     own: u64,
+    /// Chunks that homenode handed out.
     chunks: u64,
+    /// Chunks of those that went as recorded.
     replayed: u64,
+    /// Chunks that were recorded.
     recorded: u64,
 }
 
@@ -170,16 +207,11 @@ impl Book {
             thread_nodes: BTreeMap::new(),
             exchanges: BTreeMap::new(),
             touched: BTreeMap::new(),
-            of_site: BTreeMap::new(),
-            of_space: BTreeMap::new(),
+            owners: Owners::default(),
             from: None,
             sites: BTreeSet::new(),
             refused: BTreeSet::new(),
-            taken: 0,
-            own: 0,
-            chunks: 0,
-            replayed: 0,
-            recorded: 0,
+            totals: Totals::default(),
         }
     }
 
@@ -239,7 +271,7 @@ impl Book {
         };
         match &decision {
             Some(_) => drop(self.sites.insert(shape.site)),
-            None => self.own += 1,
+            None => self.totals.own += 1,
         }
         decision
     }
@@ -303,7 +335,7 @@ impl Book {
         }
         let (homes, version) = match self.touched.get(&shape.site) {
             Some(Site { homes: Some(homes), version, .. }) => (homes, *version),
-            _ => (self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space))?, 0),
+            _ => (self.owners.of(shape)?, 0),
         };
         if let Some(known) = self.shapes.get(shape).filter(|k| k.version == version)
             && let Some(lists) = known.lists.as_ref()
@@ -335,7 +367,7 @@ impl Book {
         if !site.touches.is_due() {
             return;
         }
-        let by_execution = self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space));
+        let by_execution = self.owners.of(shape);
         let nodes = site.touches.nodes(nodes_of);
         let homes = by_execution.map_or(&ValueHomes::default(), |homes| &**homes).overlaid(nodes);
         if site.homes.as_deref() != Some(&homes) {
@@ -377,7 +409,7 @@ impl Book {
         if shape.space.count() == 0 || shape.team < 2 || !is_useful {
             return StaticDecision::default();
         }
-        let homes = self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space));
+        let homes = self.owners.of(shape);
         let Some(homes) = homes else {
             return StaticDecision { ranges: None, record: self.mode == Mode::Affinity };
         };
@@ -407,8 +439,8 @@ impl Book {
     pub fn began_static(&mut self, shape: &Shape, rows: Vec<ThreadExecution>, taken: bool) {
         if taken {
             self.sites.insert(shape.site);
-            self.taken += 1;
-            self.chunks += u64::from(shape.team);
+            self.totals.taken += 1;
+            self.totals.chunks += u64::from(shape.team);
         }
         let (threads, nodes) = self.by_thread(shape.team, rows);
         if taken || threads.iter().all(Vec::is_empty) {
@@ -440,17 +472,17 @@ impl Book {
     /// An execution has ended.
     pub fn ended(&mut self, shape: &Shape, outcome: LoopOutcome) {
         match outcome.taken {
-            true => self.taken += 1,
-            false => self.own += 1,
+            true => self.totals.taken += 1,
+            false => self.totals.own += 1,
         }
         if outcome.replayed {
             // A table joins neighbours: the program's chunks are counted.
             let chunks = LoopChunks::new(shape.space.count(), shape.chunk).number();
             let chunks = if outcome.complete { chunks } else { outcome.chunks };
-            self.chunks += chunks;
-            self.replayed += chunks;
+            self.totals.chunks += chunks;
+            self.totals.replayed += chunks;
         } else if outcome.taken {
-            self.chunks += outcome.chunks;
+            self.totals.chunks += outcome.chunks;
         }
         if !outcome.complete {
             return;
@@ -473,7 +505,7 @@ impl Book {
         }
         // An earlier execution had no room; this one has.
         self.refused.remove(&too_many);
-        self.recorded += outcome.chunks;
+        self.totals.recorded += outcome.chunks;
         let (threads, nodes) = self.by_thread(shape.team, rows);
         match IterationTable::new(shape.space.count(), threads) {
             Ok(table) => {
@@ -488,19 +520,14 @@ impl Book {
     }
 
     fn learn(&mut self, shape: &Shape, table: &IterationTable, nodes: &[Option<u16>]) {
-        if self.of_site.contains_key(&shape.site) {
+        if self.owners.knows(shape) {
             return;
         }
         let homes = ValueHomes::of(&shape.space, table, |t| match self.mode {
             Mode::Replay => u16::try_from(t).ok(),
             _ => nodes.get(t).copied().flatten(),
         });
-        if homes.is_empty() {
-            return;
-        }
-        let homes = Arc::new(homes);
-        self.of_space.entry(shape.space).or_insert_with(|| Arc::clone(&homes));
-        self.of_site.insert(shape.site, homes);
+        self.owners.learn(shape, homes);
     }
 
     /// The recorded tables, with the nodes of their threads.
@@ -522,11 +549,11 @@ impl Book {
         Dealt {
             mode: self.mode,
             loops: self.sites.len() as u64,
-            taken: self.taken,
-            own: self.own,
-            chunks: self.chunks,
-            replayed: self.replayed,
-            recorded: self.recorded,
+            taken: self.totals.taken,
+            own: self.totals.own,
+            chunks: self.totals.chunks,
+            replayed: self.totals.replayed,
+            recorded: self.totals.recorded,
             kept,
             trying: self.autos.values().filter(|a| a.kept().is_none()).count() as u64,
             tables: self.tables().count() as u64,
@@ -548,6 +575,25 @@ mod tests {
 
     fn shape(count: i128, team: u32) -> Shape {
         Shape { site: 0x1000, space: Space::excluding(0, count, 1).unwrap(), chunk: 10, team }
+    }
+
+    #[test]
+    fn owners_are_those_of_the_site_and_else_of_the_values() {
+        let homes = |node| {
+            let table = IterationTable::new(100, vec![vec![Run { begin: 0, end: 100 }]]).unwrap();
+            ValueHomes::of(&shape(100, 2).space, &table, |_| Some(node))
+        };
+        let (here, there) = (shape(100, 2), Shape { site: 0x2000, ..shape(100, 2) });
+        let mut owners = Owners::default();
+        assert!(owners.of(&here).is_none());
+        owners.learn(&here, ValueHomes::default());
+        assert!(!owners.knows(&here), "nothing was recorded");
+        owners.learn(&here, homes(0));
+        assert!(owners.knows(&here) && !owners.knows(&there));
+        assert_eq!(owners.of(&there).map(|h| &**h), Some(&homes(0)), "it has the same values");
+        owners.learn(&there, homes(1));
+        assert_eq!(owners.of(&there).map(|h| &**h), Some(&homes(1)));
+        assert_eq!(owners.of(&Shape { site: 0x3000, ..here }).map(|h| &**h), Some(&homes(0)));
     }
 
     fn nothing(pages: &[usize]) -> Vec<Option<u16>> {

@@ -421,48 +421,59 @@ fn assembled(
     }
 }
 
+/// The variables that a name in the source text may mean.
+struct Roots {
+    dies: Vec<(Die, VariableScope)>,
+    /// The whole name.
+    name: String,
+    /// What follows the variable in the name.
+    path: String,
+}
+
+impl Roots {
+    /// The variables of the function; or the member of `this` that it names without `this`; or the
+    /// global variables.
+    fn of(site: &Site, target: &Target) -> Option<Self> {
+        let (debug, scope) = (site.image.debug()?, site.scope.as_ref()?);
+        let (function, user) = (&scope.function, scope.user?);
+        let named = |die: Die, name: &str| debug.name(die).as_deref() == Some(name);
+        let mut roots = Self {
+            dies: Vec::new(),
+            name: target.name.clone(),
+            path: target.name.trim_start_matches('*')[target.root.len()..].to_owned(),
+        };
+        let locals = || function.variables.iter().filter(|v| function.function_of(v.block) == user);
+        for local in locals().filter(|v| named(v.die, &target.root)) {
+            let origin = debug.origin(local.die);
+            if !roots.dies.iter().any(|(r, _)| *r == origin) {
+                let is_parameter = local.parameter.is_some();
+                let scope = if is_parameter { VariableScope::Parameter } else { VariableScope::Local };
+                roots.dies.push((origin, scope));
+            }
+        }
+        if roots.dies.is_empty()
+            && let Some(this) = locals().find(|v| named(v.die, "this"))
+            && debug.name_member(this.ty, &target.root).is_some()
+        {
+            roots.dies.push((debug.origin(this.die), VariableScope::Member));
+            roots.path = format!("->{}{}", target.root, roots.path);
+            roots.name = format!("this->{}", roots.name);
+        }
+        if roots.dies.is_empty() {
+            let all = site.image.globals().variables.values();
+            roots.dies.extend(all.filter(|g| named(g.die, &target.root)).map(|g| (g.die, g.scope)));
+        }
+        Some(roots)
+    }
+}
+
 /// All that the debugging information knows of what the source text names.
 fn described(site: &Site, target: &Target, asked: Option<&Element>, found_by: FoundBy) -> Option<Variable> {
     let (debug, scope) = (site.image.debug()?, site.scope.as_ref()?);
     let (function, user) = (&scope.function, scope.user?);
     let block = &function.blocks[function.function_of(user)];
     let title = block.function.as_ref().and_then(|f| site.image.title(f.origin));
-    let mut roots: Vec<(Die, VariableScope)> = Vec::new();
-    for local in &function.variables {
-        let origin = debug.origin(local.die);
-        if function.function_of(local.block) == user
-            && debug.name(local.die).as_deref() == Some(target.root.as_str())
-            && !roots.iter().any(|(r, _)| *r == origin)
-        {
-            roots.push((
-                origin,
-                if local.parameter.is_some() { VariableScope::Parameter } else { VariableScope::Local },
-            ));
-        }
-    }
-    let mut name = target.name.clone();
-    let (mut path, mut member) = (target.name.trim_start_matches('*')[target.root.len()..].to_owned(), None);
-    if roots.is_empty() {
-        // A member that the function names without `this`.
-        let this = function
-            .variables
-            .iter()
-            .find(|v| function.function_of(v.block) == user && debug.name(v.die).as_deref() == Some("this"));
-        if let Some(this) = this
-            && debug.name_member(this.ty, &target.root).is_some()
-        {
-            roots.push((debug.origin(this.die), VariableScope::Member));
-            path = format!("->{}{path}", target.root);
-            name = format!("this->{name}");
-        }
-    }
-    if roots.is_empty() {
-        let all = site.image.globals().variables.values();
-        roots.extend(
-            all.filter(|g| debug.name(g.die).as_deref() == Some(target.root.as_str()))
-                .map(|g| (g.die, g.scope)),
-        );
-    }
+    let Roots { dies: roots, name, path } = Roots::of(site, target)?;
     let whole = path.is_empty() && !name.starts_with('*');
     let (root, scope_of) = match roots.as_slice() {
         [only] => *only,
@@ -488,6 +499,7 @@ fn described(site: &Site, target: &Target, asked: Option<&Element>, found_by: Fo
     if name.starts_with('*') {
         ty = debug.pointee(ty)?;
     }
+    let mut member = None;
     for part in parts(&path) {
         (ty, member) = debug.part(ty, part, member)?;
     }

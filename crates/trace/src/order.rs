@@ -149,6 +149,17 @@ pub struct Order<S> {
     /// Time of each thread's next record; `MAX` if it waits or has ended.
     keys: Vec<u64>,
     space: AddressSpace,
+    sync: Synchronisation,
+    regions: Regions,
+    counts: Counts,
+    firsts: UnitFirstTouches,
+    /// Rounds that were found beforehand.
+    rounds: Pending,
+    iterations: Option<IterationOrigin>,
+}
+
+/// What threads wait for, and what they signal.
+struct Synchronisation {
     turns: LockTurns,
     teams: HashMap<u64, Team>,
     barriers: HashMap<(u64, u64), Barrier>,
@@ -158,16 +169,59 @@ pub struct Order<S> {
     /// creator gives it.
     unborn: HashMap<u64, SyncId>,
     ends: HashMap<u64, Event>,
-    regions: HashMap<u64, u32>,
-    region_pcs: Vec<u64>,
-    syncs: u32,
+    /// Number of counters so far.
+    counters: u32,
+}
+
+impl Synchronisation {
+    /// With a counter for the creation of each of `threads`.
+    fn new(turns: LockTurns, unborn: HashMap<u64, SyncId>, threads: u32) -> Self {
+        Self {
+            turns,
+            teams: HashMap::new(),
+            barriers: HashMap::new(),
+            locks: HashMap::new(),
+            creates: HashMap::new(),
+            counters: threads,
+            unborn,
+            ends: HashMap::new(),
+        }
+    }
+
+    /// A counter that nobody has used.
+    fn fresh(&mut self) -> SyncId {
+        self.counters += 1;
+        SyncId(self.counters - 1)
+    }
+}
+
+/// Dense numbers of the regions' program counters.
+#[derive(Default)]
+struct Regions {
+    numbers: HashMap<u64, u32>,
+    pcs: Vec<u64>,
+}
+
+impl Regions {
+    /// The number of the region at a program counter: the next one if the region is new.
+    fn number(&mut self, pc: u64) -> u32 {
+        let next = self.pcs.len() as u32;
+        let number = *self.numbers.entry(pc).or_insert(next);
+        if number == next {
+            self.pcs.push(pc);
+        }
+        number
+    }
+}
+
+/// What was counted while the logs were read.
+#[derive(Default)]
+struct Counts {
+    /// Times a thread was let go although what it waited for never came.
     cut_off: u64,
+    /// Accesses passed on.
     accesses: u64,
     bypass: BypassRecord,
-    firsts: UnitFirstTouches,
-    /// Rounds that were found beforehand.
-    rounds: Pending,
-    iterations: Option<IterationOrigin>,
     /// Logs without a record.
     empty: u64,
     /// Threads whose logs have a record of their end.
@@ -239,27 +293,15 @@ impl<S: RecordSource> Order<S> {
         let creation = |(n, thread): (u32, &Thread<S>)| (thread.id, SyncId::of_creation(ThreadId(n)));
         let unborn = (0u32..).zip(&threads).map(creation).collect();
         let mut order = Self {
-            unborn,
-            syncs: threads.len() as u32,
             keys: vec![WAITS; threads.len()],
+            sync: Synchronisation::new(turns, unborn, threads.len() as u32),
             threads,
             space,
-            turns,
-            teams: HashMap::new(),
-            barriers: HashMap::new(),
-            locks: HashMap::new(),
-            creates: HashMap::new(),
-            ends: HashMap::new(),
-            regions: HashMap::new(),
-            region_pcs: Vec::new(),
-            cut_off: 0,
-            accesses: 0,
-            bypass: BypassRecord::default(),
+            regions: Regions::default(),
+            counts: Counts { empty, ..Counts::default() },
             firsts: UnitFirstTouches::default(),
             rounds: Pending::default(),
             iterations: None,
-            empty,
-            finished: 0,
         };
         for t in 0..order.threads.len() {
             order.fetch(t)?;
@@ -277,7 +319,7 @@ impl<S: RecordSource> Order<S> {
     /// Counts further logs without a record.
     #[must_use]
     pub const fn with_empty(mut self, more: u64) -> Self {
-        self.empty += more;
+        self.counts.empty += more;
         self
     }
 
@@ -287,28 +329,28 @@ impl<S: RecordSource> Order<S> {
     }
     /// Times a thread was let go although what it waited for never came: the recording was cut off.
     pub const fn cut_off(&self) -> u64 {
-        self.cut_off
+        self.counts.cut_off
     }
     /// Threads without a record of their end, as far as the logs have been read: at their end,
     /// those that were cut off.
     pub const fn unfinished(&self) -> u64 {
-        (self.threads.len() as u64).saturating_sub(self.finished)
+        (self.threads.len() as u64).saturating_sub(self.counts.finished)
     }
     /// Logs without a record: their threads are not among the others.
     pub const fn empty(&self) -> u64 {
-        self.empty
+        self.counts.empty
     }
     /// Lines that bypass the filter, as far as the logs have been read.
     pub const fn bypass(&self) -> BypassRecord {
-        self.bypass
+        self.counts.bypass
     }
     /// Accesses passed on so far.
     pub const fn accesses(&self) -> u64 {
-        self.accesses
+        self.counts.accesses
     }
     /// Program counter of each region, by the dense number that marks carry.
     pub fn region_pcs(&self) -> &[u64] {
-        &self.region_pcs
+        &self.regions.pcs
     }
     /// First touches so far, as far as the sinks reported new lines.
     pub const fn firsts(&self) -> &UnitFirstTouches {
@@ -328,17 +370,17 @@ impl<S: RecordSource> Order<S> {
     pub fn trace(&self) -> Trace {
         Trace {
             threads: self.threads.len(),
-            accesses: self.accesses,
-            cut_off: self.cut_off,
+            accesses: self.counts.accesses,
+            cut_off: self.counts.cut_off,
             unfinished: self.unfinished(),
             empty: self.empty(),
-            bypass: self.bypass,
+            bypass: self.counts.bypass,
             damage: None,
             objects: self.space.objects().to_vec(),
             ranges: self.space.object_ranges().to_vec(),
             births: self.space.births().to_vec(),
             stacks: self.space.stacks().to_vec(),
-            region_pcs: self.region_pcs.clone(),
+            region_pcs: self.regions.pcs.clone(),
             iterations: self.iterations(),
             firsts: self.firsts().clone(),
         }
@@ -417,7 +459,7 @@ impl<S: RecordSource> Order<S> {
             match record.what {
                 RecordKind::Access { line, write, pc } => {
                     let line = self.space.line(line, &mut thread.places);
-                    self.accesses += 1;
+                    self.counts.accesses += 1;
                     if sink.access(ThreadId(t as u32), record.tick, line, write) {
                         self.firsts.note(line, t, record.tick, pc);
                     }
@@ -456,7 +498,7 @@ impl<S: RecordSource> Order<S> {
                 self.firsts.note(line, t, access.tick, source.pc(access.place));
             }
         }
-        self.accesses += done;
+        self.counts.accesses += done;
         done
     }
 

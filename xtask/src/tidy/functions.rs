@@ -12,18 +12,9 @@ const MOST: usize = 80;
 const LEFT: &[(&str, &str, usize)] = &[
     ("crates/agent/src/interpose_io.rs", "syscall", 113),
     ("crates/cache/src/hierarchy.rs", "behind_the_front", 126),
-    ("crates/compilers/src/args.rs", "parse", 82),
-    ("crates/dataset/src/synthetic.rs", "moves", 82),
     ("crates/export/tests/bounded.rs", "hostile_data_sets_end_in_words_within_256_mib", 166),
-    ("crates/measure/src/real/next_touch.rs", "next_touch", 82),
-    ("crates/observed/src/rows.rs", "record", 94),
     ("crates/papers/src/robertson.rs", "figure2", 81),
     ("crates/papers/src/robertson.rs", "table1", 88),
-    ("crates/symbols/src/allocation.rs", "described", 96),
-    ("crates/symbols/src/flow/paths.rs", "follow", 82),
-    ("crates/symbols/src/flow/step.rs", "vectors", 108),
-    ("crates/trace/src/order/marks.rs", "mark", 146),
-    ("crates/view/src/tiles/build.rs", "build_with", 134),
     ("crates/wire/tests/it/live.rs", "record", 86),
 ];
 

@@ -104,19 +104,24 @@ impl HostMeasurer {
                 MeasuredCell::absent(subject, CellUnit::Ns, "stopped before a round was over", "let it run")
             }
             (None, Some(s)) => {
-                let mut cell = MeasuredCell::of(subject, CellUnit::Ns, s.median, s, vec![proof]);
+                let mut cell = rounds.cell(MeasuredCell::of(subject, CellUnit::Ns, s.median, s, vec![proof]));
                 cell.more.insert("mb_per_s".into(), ask.page.bytes() as f64 * 1e3 / s.median);
-                for (name, values) in [
-                    ("arm_ns", &rounds.arm),
-                    ("settle_ns", &rounds.settle),
-                    ("huge_afterwards", &rounds.huge),
-                ] {
-                    cell.more.extend(SampleSummary::of(values).map(|s| (name.to_owned(), s.median)));
-                }
                 cell.notes.push(format!("by {}", started.mechanism.name()));
                 cell
             }
         }
+    }
+}
+
+impl Rounds {
+    /// The cell with the medians of what was measured beside the touch.
+    fn cell(&self, mut cell: MeasuredCell) -> MeasuredCell {
+        for (name, values) in
+            [("arm_ns", &self.arm), ("settle_ns", &self.settle), ("huge_afterwards", &self.huge)]
+        {
+            cell.more.extend(SampleSummary::of(values).map(|s| (name.to_owned(), s.median)));
+        }
+        cell
     }
 }
 

@@ -213,7 +213,7 @@ impl Memory {
         let done = begun.saturating_add(cost);
         self.lock = done;
         let took = Ps(done - thread.now);
-        thread.moving += took.0;
+        thread.spent.moving += took.0;
         thread.now = done;
         self.ledger.migration += took;
         if self.fixed.migration.stops {

@@ -39,12 +39,7 @@ pub(super) struct Thread {
     pub(super) now: u64,
     pub(super) window: Window,
     pub(super) streams: Streams,
-    /// Time it waited for memory.
-    pub(super) memory: u64,
-    /// Time it waited for others.
-    pub(super) wait: u64,
-    /// Time it moved pages, or others did that nothing runs beside.
-    pub(super) moving: u64,
+    pub(super) spent: TimeSpent,
     pub(super) local: u64,
     pub(super) remote: u64,
     /// The next thread that waits for the same counter.
@@ -52,12 +47,53 @@ pub(super) struct Thread {
     pub(super) regions: Vec<OpenRegion>,
     /// The policy wants first touches after a region's start.
     region_touches: bool,
-    busy: u64,
     tick: Ticks,
-    /// Items from `at` on are still to be done.
+    pending: Pending,
+    since: SinceItem,
+}
+
+/// Where a thread's time went, in picoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TimeSpent {
+    /// It computed.
+    busy: u64,
+    /// It waited for memory.
+    memory: u64,
+    /// It waited for other threads.
+    wait: u64,
+    /// It moved pages, or stood still while another thread did.
+    pub(super) moving: u64,
+}
+
+/// What a thread has still to do: the items from `at` on.
+#[derive(Clone, Debug, Default)]
+struct Pending {
     items: Vec<MemItem>,
     at: usize,
-    since: SinceItem,
+}
+
+impl Pending {
+    /// Adds items behind the others. What is done goes when it is the greater half: each item is
+    /// moved at most once more, on average.
+    fn extend(&mut self, items: &[MemItem]) {
+        if self.at * 2 >= self.items.len() {
+            self.items.drain(..self.at);
+            self.at = 0;
+        }
+        self.items.extend_from_slice(items);
+    }
+
+    /// The item at hand.
+    #[inline]
+    fn first(&self) -> Option<&MemItem> {
+        self.items.get(self.at)
+    }
+
+    /// The item at hand is done.
+    #[inline]
+    fn pass(&mut self) {
+        self.at += 1;
+    }
 }
 
 impl Thread {
@@ -68,46 +104,36 @@ impl Thread {
             now: 0,
             window: Window::new(outstanding),
             streams,
-            memory: 0,
-            wait: 0,
-            moving: 0,
+            spent: TimeSpent::default(),
             local: 0,
             remote: 0,
             next_waiter: u32::MAX,
             regions: Vec::new(),
             region_touches,
-            busy: 0,
             tick: Ticks::ZERO,
-            items: Vec::new(),
-            at: 0,
+            pending: Pending::default(),
             since: SinceItem::default(),
         }
     }
     /// Adds `items` to what it has to do.
     pub(super) fn extend(&mut self, items: &[MemItem]) {
-        // What is done goes when it is the greater half: each item is moved at most once more, on
-        // average.
-        if self.at * 2 >= self.items.len() {
-            self.items.drain(..self.at);
-            self.at = 0;
-        }
-        self.items.extend_from_slice(items);
+        self.pending.extend(items);
     }
     /// The item at hand of a thread that is ready.
     #[inline]
     pub(super) fn item(&self) -> MemWhat {
-        self.items[self.at].what
+        self.pending.items[self.pending.at].what
     }
     /// The item at hand is done.
     #[inline]
     pub(super) fn done(&mut self) {
-        self.at += 1;
+        self.pending.pass();
     }
     /// Computes until the next item that others can notice, and says when that is. `access` is the
     /// time of a tick.
     #[inline]
     pub(super) fn advance(&mut self, access: u64) -> u64 {
-        while let Some(&item) = self.items.get(self.at) {
+        while let Some(&item) = self.pending.first() {
             let computed = (item.tick - self.tick).0.saturating_mul(access);
             self.tick = self.tick.max(item.tick);
             self.compute(computed);
@@ -115,12 +141,12 @@ impl Thread {
             match item.what {
                 MemWhat::CacheTime(extra) => {
                     self.since.hits(extra.0);
-                    self.at += 1;
+                    self.pending.pass();
                     continue;
                 }
                 // Not even a turn is taken: whose stream this is beside must not show.
                 MemWhat::RegionTouch { .. } if !self.region_touches => {
-                    self.at += 1;
+                    self.pending.pass();
                     continue;
                 }
                 MemWhat::Access { .. }
@@ -141,7 +167,7 @@ impl Thread {
     #[inline]
     fn compute(&mut self, time: u64) {
         self.now = self.now.saturating_add(time);
-        self.busy = self.busy.saturating_add(time);
+        self.spent.busy = self.spent.busy.saturating_add(time);
     }
     /// Waits for hits in the caches since the last item, beyond what it computed.
     #[inline]
@@ -153,44 +179,64 @@ impl Thread {
     #[inline]
     pub(super) fn drain(&mut self) {
         let done = self.window.drain(self.now);
-        self.memory += done - self.now;
+        self.spent.memory += done - self.now;
         self.now = done;
     }
     /// An access issued now is done at `done`.
     #[inline]
     pub(super) fn issue(&mut self, done: u64) {
         let next = self.window.issue(self.now, done);
-        self.memory += next - self.now;
+        self.spent.memory += next - self.now;
         self.now = next;
     }
     /// Stands still for `time`, with all that it has under way, because another moves pages.
     pub(super) fn stand_still(&mut self, time: u64) {
         self.now = self.now.saturating_add(time);
-        self.moving = self.moving.saturating_add(time);
+        self.spent.moving = self.spent.moving.saturating_add(time);
         self.window.delay(time);
     }
     /// Waits for another thread until `time`.
     pub(super) fn wait_until(&mut self, time: u64) {
         let until = self.now.max(time);
-        self.wait += until - self.now;
+        self.spent.wait += until - self.now;
         self.now = until;
     }
     /// The thread is over.
     pub(super) fn end(&mut self) {
         self.drain();
         self.state = State::Ended;
-        self.items = Vec::new();
-        self.at = 0;
+        self.pending = Pending::default();
     }
     pub(super) fn times(&self) -> ThreadTime {
         ThreadTime {
-            busy: Ps(self.busy),
-            memory: Ps(self.memory),
-            wait: Ps(self.wait),
-            moving: Ps(self.moving),
+            busy: Ps(self.spent.busy),
+            memory: Ps(self.spent.memory),
+            wait: Ps(self.spent.wait),
+            moving: Ps(self.spent.moving),
             end: Ps(self.now),
             local: self.local,
             remote: self.remote,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_that_are_done_go_when_they_are_the_greater_half() {
+        let item = |tick| MemItem { tick: Ticks(tick), what: MemWhat::CacheTime(Ps(1)) };
+        let mut pending = Pending::default();
+        pending.extend(&[item(1), item(2), item(3)]);
+        pending.pass();
+        pending.extend(&[item(4)]);
+        assert_eq!((pending.items.len(), pending.at), (4, 1), "one of three is the smaller half");
+        pending.pass();
+        pending.extend(&[item(5)]);
+        assert_eq!((pending.items.len(), pending.at), (3, 0));
+        assert_eq!(pending.first().map(|i| i.tick), Some(Ticks(3)));
+        (0..3).for_each(|_| pending.pass());
+        assert!(pending.first().is_none());
     }
 }

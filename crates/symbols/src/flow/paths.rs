@@ -178,6 +178,11 @@ impl Body {
         let mut ways = vec![(0, back, state)];
         let (mut steps, mut count) = (0, 1);
         let mut taken: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut again = |branch: u64| {
+            let rounds = taken.entry(branch).or_default();
+            *rounds += 1;
+            *rounds <= ROUNDS
+        };
         while let Some((way, start, mut state)) = ways.pop() {
             let mut ip = start;
             let nothing = Stores::new();
@@ -201,20 +206,11 @@ impl Body {
                         }
                         state.called();
                     }
-                    FlowControl::UnconditionalBranch => {
-                        let rounds = taken.entry(i.ip()).or_default();
-                        *rounds += 1;
-                        if *rounds > ROUNDS {
-                            break;
-                        }
-                        ip = i.near_branch_target();
+                    FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch if !again(i.ip()) => {
+                        break;
                     }
+                    FlowControl::UnconditionalBranch => ip = i.near_branch_target(),
                     FlowControl::ConditionalBranch => {
-                        let rounds = taken.entry(i.ip()).or_default();
-                        *rounds += 1;
-                        if *rounds > ROUNDS {
-                            break;
-                        }
                         let target = i.near_branch_target();
                         let null = std::mem::take(&mut state.zero_test);
                         match i.code() {

@@ -248,28 +248,6 @@ fn vectors(state: &mut State, instruction: &Instruction, stores: &mut Stores) ->
     let operands = instruction.op_count();
     let target =
         (instruction.op0_kind() == OpKind::Register).then(|| vector(instruction.op0_register())).flatten();
-    // The halves of an operand.
-    let halves = |state: &mut State, operand: u32| -> Option<[Value; 2]> {
-        match instruction.op_kind(operand) {
-            OpKind::Register => match vector(instruction.op_register(operand)) {
-                Some(v) => Some(state.vectors[v].clone()),
-                None => {
-                    let low = state.registers[general(instruction.op_register(operand))?].clone();
-                    Some([low, Value::absolute(0)])
-                }
-            },
-            OpKind::Memory => {
-                let at = address(state, instruction);
-                let high = if instruction.memory_size().size() == 8 {
-                    Value::absolute(0)
-                } else {
-                    state.load(&at.plus(8))
-                };
-                Some([state.load(&at), high])
-            }
-            _ => None,
-        }
-    };
     match instruction.mnemonic() {
         Mnemonic::Movq
         | Mnemonic::Vmovq
@@ -287,68 +265,103 @@ fn vectors(state: &mut State, instruction: &Instruction, stores: &mut Stores) ->
         | Mnemonic::Vmovupd
         | Mnemonic::Movlps
         | Mnemonic::Movlpd => {
-            let Some(value) = halves(state, 1) else { return false };
-            if let Some(target) = target {
-                if matches!(instruction.mnemonic(), Mnemonic::Movlps | Mnemonic::Movlpd) {
-                    state.vectors[target][0] = value[0].clone();
-                } else {
-                    state.vectors[target] = value;
-                }
-            } else if instruction.op0_kind() == OpKind::Memory {
-                let at = address(state, instruction);
-                let bytes = instruction.memory_size().size();
-                let [low, high] = value;
-                if bytes > 16 {
-                    state.overwrite(&at.plus(16), bytes as i64 - 16);
-                }
-                write(state, &at, low, stores);
-                if bytes >= 16 {
-                    write(state, &at.plus(8), high, stores);
-                }
-            } else {
-                let Some(target) = general(instruction.op0_register()) else { return false };
-                state.registers[target] = value[0].clone();
-            }
+            return moved(state, instruction, target, stores);
         }
         Mnemonic::Movhps | Mnemonic::Movhpd => match target {
             Some(target) => {
-                let Some([low, _]) = halves(state, 1) else { return false };
+                let Some([low, _]) = halves(state, instruction, 1) else { return false };
                 state.vectors[target][1] = low;
             }
             None => {
-                let Some([_, high]) = halves(state, 1) else { return false };
+                let Some([_, high]) = halves(state, instruction, 1) else { return false };
                 let at = address(state, instruction);
                 write(state, &at, high, stores);
             }
         },
         Mnemonic::Punpcklqdq | Mnemonic::Unpcklpd | Mnemonic::Movlhps => {
-            let (Some(target), Some([low, _])) = (target, halves(state, 1)) else { return false };
+            let (Some(target), Some([low, _])) = (target, halves(state, instruction, 1)) else {
+                return false;
+            };
             state.vectors[target][1] = low;
         }
         Mnemonic::Vpunpcklqdq | Mnemonic::Vunpcklpd | Mnemonic::Vmovlhps if operands == 3 => {
             let (Some(target), Some([low, _]), Some([high, _])) =
-                (target, halves(state, 1), halves(state, 2))
+                (target, halves(state, instruction, 1), halves(state, instruction, 2))
             else {
                 return false;
             };
             state.vectors[target] = [low, high];
         }
         Mnemonic::Movddup | Mnemonic::Vmovddup => {
-            let (Some(target), Some([low, _])) = (target, halves(state, 1)) else { return false };
+            let (Some(target), Some([low, _])) = (target, halves(state, instruction, 1)) else {
+                return false;
+            };
             state.vectors[target] = [low.clone(), low];
         }
         Mnemonic::Pinsrq | Mnemonic::Vpinsrq => {
             let last = operands - 1;
-            let (Some(target), Some([word, _])) = (target, halves(state, last - 1)) else { return false };
+            let (Some(target), Some([word, _])) = (target, halves(state, instruction, last - 1)) else {
+                return false;
+            };
             let mut value = state.vectors[target].clone();
             if operands == 4 {
-                let Some(old) = halves(state, 1) else { return false };
+                let Some(old) = halves(state, instruction, 1) else { return false };
                 value = old;
             }
             value[usize::from(instruction.immediate(last) & 1 == 1)] = word;
             state.vectors[target] = value;
         }
         _ => return false,
+    }
+    true
+}
+
+/// The halves of an operand.
+fn halves(state: &mut State, instruction: &Instruction, operand: u32) -> Option<[Value; 2]> {
+    match instruction.op_kind(operand) {
+        OpKind::Register => match vector(instruction.op_register(operand)) {
+            Some(v) => Some(state.vectors[v].clone()),
+            None => {
+                let low = state.registers[general(instruction.op_register(operand))?].clone();
+                Some([low, Value::absolute(0)])
+            }
+        },
+        OpKind::Memory => {
+            let at = address(state, instruction);
+            let high = if instruction.memory_size().size() == 8 {
+                Value::absolute(0)
+            } else {
+                state.load(&at.plus(8))
+            };
+            Some([state.load(&at), high])
+        }
+        _ => None,
+    }
+}
+
+/// Moves a vector, or its lower half, to a vector register, to memory or to a general register.
+fn moved(state: &mut State, instruction: &Instruction, target: Option<usize>, stores: &mut Stores) -> bool {
+    let Some(value) = halves(state, instruction, 1) else { return false };
+    if let Some(target) = target {
+        if matches!(instruction.mnemonic(), Mnemonic::Movlps | Mnemonic::Movlpd) {
+            state.vectors[target][0] = value[0].clone();
+        } else {
+            state.vectors[target] = value;
+        }
+    } else if instruction.op0_kind() == OpKind::Memory {
+        let at = address(state, instruction);
+        let bytes = instruction.memory_size().size();
+        let [low, high] = value;
+        if bytes > 16 {
+            state.overwrite(&at.plus(16), bytes as i64 - 16);
+        }
+        write(state, &at, low, stores);
+        if bytes >= 16 {
+            write(state, &at.plus(8), high, stores);
+        }
+    } else {
+        let Some(target) = general(instruction.op0_register()) else { return false };
+        state.registers[target] = value[0].clone();
     }
     true
 }

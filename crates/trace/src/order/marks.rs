@@ -10,14 +10,35 @@ use crate::step::{Mark, Sync, SyncId};
 impl<S: RecordSource> Order<S> {
     /// Processes a mark of thread `t`; false if the thread has to wait, then the mark comes again
     /// when it is woken.
-    #[allow(clippy::too_many_lines)] // one arm a mark
     pub(super) fn mark<K: StepSink>(&mut self, t: usize, tick: Ticks, mark: LogMark, sink: &mut K) -> bool {
+        match mark {
+            LogMark::ThreadStart { .. }
+            | LogMark::ThreadEnd { .. }
+            | LogMark::ThreadCreate { .. }
+            | LogMark::ThreadJoin { .. } => self.thread_mark(t, tick, mark, sink),
+            LogMark::RegionFork { .. }
+            | LogMark::TaskBegin { .. }
+            | LogMark::TaskEnd { .. }
+            | LogMark::RegionJoin { .. }
+            | LogMark::Barrier { .. } => self.region_mark(t, tick, mark, sink),
+            LogMark::Acquire { .. } | LogMark::Release { .. } | LogMark::Atomic { .. } => {
+                self.lock_mark(t, tick, mark, sink)
+            }
+            _ => {
+                self.plain_mark(ThreadId(t as u32), tick, mark, sink);
+                true
+            }
+        }
+    }
+
+    /// Start, creation, end and join of threads; false if the thread has to wait.
+    fn thread_mark<K: StepSink>(&mut self, t: usize, tick: Ticks, mark: LogMark, sink: &mut K) -> bool {
         let thread = ThreadId(t as u32);
         let now = tick.0.saturating_add(self.threads[t].shift);
         match mark {
             LogMark::ThreadStart { id, stack_low, stack_high } => {
                 if id != 0 {
-                    let created = self.creates.entry(id).or_default();
+                    let created = self.sync.creates.entry(id).or_default();
                     let Some(sync) = created.id.filter(|_| created.done) else {
                         return self.wait(t, Wait::Create(id));
                     };
@@ -32,42 +53,48 @@ impl<S: RecordSource> Order<S> {
                 for instance in std::mem::take(&mut self.threads[t].member_of) {
                     self.leave(t, tick, now, instance, sink);
                 }
-                self.finished += 1;
+                self.counts.finished += 1;
                 let id = self.threads[t].id;
                 let sync = self.signal(thread, tick, sink);
-                let end = self.ends.entry(id).or_default();
+                let end = self.sync.ends.entry(id).or_default();
                 (end.id, end.done, end.time) = (Some(sync), true, now);
                 sink.sync(thread, tick, Sync::End);
                 self.wake(Wait::End(id));
             }
             LogMark::ThreadCreate { id } => {
-                let sync = self.unborn.remove(&id).unwrap_or_else(|| self.fresh_sync());
+                let sync = self.sync.unborn.remove(&id).unwrap_or_else(|| self.sync.fresh());
                 sink.sync(thread, tick, Sync::Signal(sync));
-                let create = self.creates.entry(id).or_default();
+                let create = self.sync.creates.entry(id).or_default();
                 (create.id, create.done, create.time) = (Some(sync), true, now);
                 self.wake(Wait::Create(id));
             }
             LogMark::ThreadJoin { id } => {
-                let end = self.ends.entry(id).or_default();
+                let end = self.sync.ends.entry(id).or_default();
                 let Some(sync) = end.id.filter(|_| end.done) else { return self.wait(t, Wait::End(id)) };
                 let time = end.time;
                 self.resume(t, tick, time, sync, 1, sink);
             }
+            _ => {}
+        }
+        true
+    }
+
+    /// Parallel regions and their barriers; false if the thread has to wait.
+    fn region_mark<K: StepSink>(&mut self, t: usize, tick: Ticks, mark: LogMark, sink: &mut K) -> bool {
+        let thread = ThreadId(t as u32);
+        let now = tick.0.saturating_add(self.threads[t].shift);
+        match mark {
             LogMark::RegionFork { instance, pc } => {
                 self.symbol(t, tick, sink);
-                let next = self.regions.len() as u32;
-                let region = *self.regions.entry(pc).or_insert(next);
-                if region == next {
-                    self.region_pcs.push(pc);
-                }
+                let region = self.regions.number(pc);
                 sink.mark(thread, tick, Mark::RegionBegin { region });
                 let sync = self.signal(thread, tick, sink);
-                let team = self.teams.entry(instance).or_default();
+                let team = self.sync.teams.entry(instance).or_default();
                 (team.forker, team.fork, team.region) = (t, Some((sync, now)), region);
                 self.wake(Wait::Fork(instance));
             }
             LogMark::TaskBegin { instance, team: members, .. } => {
-                let team = self.teams.entry(instance).or_default();
+                let team = self.sync.teams.entry(instance).or_default();
                 let Some((sync, time)) = team.fork else { return self.wait(t, Wait::Fork(instance)) };
                 team.members = members;
                 if team.forker != t {
@@ -80,7 +107,7 @@ impl<S: RecordSource> Order<S> {
                 self.leave(t, tick, now, instance, sink);
             }
             LogMark::RegionJoin { instance } => {
-                let Some(team) = self.teams.get(&instance) else { return true };
+                let Some(team) = self.sync.teams.get(&instance) else { return true };
                 if u64::from(team.joined) < team.members {
                     return self.wait(t, Wait::Join(instance));
                 }
@@ -88,7 +115,7 @@ impl<S: RecordSource> Order<S> {
                 if let Some(sync) = join {
                     self.resume(t, tick, time, sync, joined, sink);
                 }
-                self.teams.remove(&instance);
+                self.sync.teams.remove(&instance);
                 sink.mark(thread, tick, Mark::RegionEnd { region });
                 if t == 0
                     && let Some(number) = self.rounds.join()
@@ -102,6 +129,16 @@ impl<S: RecordSource> Order<S> {
                 }
                 self.symbol(t, tick, sink);
             }
+            _ => {}
+        }
+        true
+    }
+
+    /// Locks and atomics; false if the thread has to wait.
+    fn lock_mark<K: StepSink>(&mut self, t: usize, tick: Ticks, mark: LogMark, sink: &mut K) -> bool {
+        let thread = ThreadId(t as u32);
+        let now = tick.0.saturating_add(self.threads[t].shift);
+        match mark {
             LogMark::Acquire { lock, order } => {
                 if !self.take(t, lock, order) {
                     return self.wait(t, Wait::Turn(lock));
@@ -115,13 +152,21 @@ impl<S: RecordSource> Order<S> {
                 }
                 self.follow(t, tick, address, sink);
                 let line = self.space.line(LineNo(address >> LineNo::SHIFT), &mut self.threads[t].places);
-                self.accesses += 1;
+                self.counts.accesses += 1;
                 if sink.access(thread, tick, line, write != 0) {
                     self.firsts.note(line, t, tick, 0);
                 }
                 let now = tick.0.saturating_add(self.threads[t].shift);
                 self.release(t, tick, now, address, sink);
             }
+            _ => {}
+        }
+        true
+    }
+
+    /// What lets no thread wait.
+    fn plain_mark<K: StepSink>(&mut self, thread: ThreadId, tick: Ticks, mark: LogMark, sink: &mut K) {
+        match mark {
             LogMark::Alloc { address, bytes, site, caller, .. } => {
                 for (object, range) in self.space.allocate(address, bytes, (site, caller)) {
                     sink.mark(thread, tick, Mark::Alloc { object, range });
@@ -137,11 +182,11 @@ impl<S: RecordSource> Order<S> {
                     sink.mark(thread, tick, Mark::Alloc { object, range });
                 }
             }
-            LogMark::Bypass { lines } => self.bypass.lines = self.bypass.lines.max(lines),
-            LogMark::Flush {} => self.bypass.fences += 1,
+            LogMark::Bypass { lines } => self.counts.bypass.lines = self.counts.bypass.lines.max(lines),
+            LogMark::Flush {} => self.counts.bypass.fences += 1,
             LogMark::Totals { bypassed, .. } => {
-                self.bypass.accesses += bypassed;
-                self.bypass.capped += u64::from(bypassed >= homenode_log::mark::BYPASS_CAP);
+                self.counts.bypass.accesses += bypassed;
+                self.counts.bypass.capped += u64::from(bypassed >= homenode_log::mark::BYPASS_CAP);
             }
             LogMark::Heap { address } => self.space.heap(address),
             LogMark::Iteration { number, .. } => {
@@ -155,7 +200,6 @@ impl<S: RecordSource> Order<S> {
             }
             _ => {}
         }
-        true
     }
 
     /// A region or barrier begins in which rounds were sought: a round may begin with it.
@@ -170,8 +214,8 @@ impl<S: RecordSource> Order<S> {
 
     /// Thread `t` has done its part of a region.
     fn leave<K: StepSink>(&mut self, t: usize, tick: Ticks, now: u64, instance: u64, sink: &mut K) {
-        let fresh = self.fresh_sync();
-        let team = self.teams.entry(instance).or_default();
+        let fresh = self.sync.fresh();
+        let team = self.sync.teams.entry(instance).or_default();
         let sync = *team.join.get_or_insert(fresh);
         team.joined += 1;
         team.join_time = team.join_time.max(now);
@@ -182,13 +226,8 @@ impl<S: RecordSource> Order<S> {
         }
     }
 
-    fn fresh_sync(&mut self) -> SyncId {
-        self.syncs += 1;
-        SyncId(self.syncs - 1)
-    }
-
     fn signal<K: StepSink>(&mut self, thread: ThreadId, tick: Ticks, sink: &mut K) -> SyncId {
-        let sync = self.fresh_sync();
+        let sync = self.sync.fresh();
         sink.sync(thread, tick, Sync::Signal(sync));
         sync
     }
@@ -225,10 +264,10 @@ impl<S: RecordSource> Order<S> {
         which: (u64, u64),
         sink: &mut K,
     ) -> bool {
-        let members = self.teams.get(&which.0).map_or(1, |team| team.members);
-        let fresh = self.fresh_sync();
+        let members = self.sync.teams.get(&which.0).map_or(1, |team| team.members);
+        let fresh = self.sync.fresh();
         let wait = Wait::Barrier(which.0, which.1);
-        let barrier = self.barriers.entry(which).or_default();
+        let barrier = self.sync.barriers.entry(which).or_default();
         let first_time = self.threads[t].waits.is_none() && !barrier.arrivals.contains(&(t as u32));
         if first_time {
             barrier.arrivals.push(t as u32);
@@ -245,7 +284,7 @@ impl<S: RecordSource> Order<S> {
         let last = u64::from(barrier.left) >= members;
         self.resume(t, tick, time, id, arrived as u32, sink);
         if last {
-            self.barriers.remove(&which);
+            self.sync.barriers.remove(&which);
         }
         self.wake(wait);
         true
@@ -253,12 +292,12 @@ impl<S: RecordSource> Order<S> {
 
     /// Takes the lock if it is free, or held by this thread, and this thread's turn.
     fn take(&mut self, t: usize, lock: u64, order: u64) -> bool {
-        let state = self.locks.entry(lock).or_default();
+        let state = self.sync.locks.entry(lock).or_default();
         let free = state.holder.is_none() || state.holder == Some(t);
-        if !free || !self.turns.is_next(lock, order) {
+        if !free || !self.sync.turns.is_next(lock, order) {
             return false;
         }
-        self.turns.pass(lock);
+        self.sync.turns.pass(lock);
         state.holder = Some(t);
         state.depth += 1;
         true
@@ -266,7 +305,7 @@ impl<S: RecordSource> Order<S> {
 
     /// Waits, in modelled time, for the last holder's release.
     fn follow<K: StepSink>(&mut self, t: usize, tick: Ticks, lock: u64, sink: &mut K) {
-        let released = self.locks.get(&lock).and_then(|l| l.released);
+        let released = self.sync.locks.get(&lock).and_then(|l| l.released);
         if let Some((sync, time, by)) = released
             && by != t
         {
@@ -276,7 +315,7 @@ impl<S: RecordSource> Order<S> {
 
     fn release<K: StepSink>(&mut self, t: usize, tick: Ticks, now: u64, lock: u64, sink: &mut K) {
         let sync = self.signal(ThreadId(t as u32), tick, sink);
-        let state = self.locks.entry(lock).or_default();
+        let state = self.sync.locks.entry(lock).or_default();
         state.depth = state.depth.saturating_sub(1);
         if state.depth == 0 {
             state.holder = None;
@@ -288,7 +327,7 @@ impl<S: RecordSource> Order<S> {
     /// Nothing can go on: the recording was cut off. Grants what the earliest waiting thread waits
     /// for.
     pub(super) fn let_go<K: StepSink>(&mut self, sink: &mut K) {
-        self.cut_off += 1;
+        self.counts.cut_off += 1;
         let time = |t: &super::Thread<S>| t.next.map_or(WAITS, |r| r.tick.0.saturating_add(t.shift));
         let waiting = self.threads.iter().enumerate().filter(|(_, t)| t.waits.is_some() && !t.ended);
         let Some((t, _)) = waiting.min_by_key(|(i, t)| (time(t), *i)) else {
@@ -302,34 +341,34 @@ impl<S: RecordSource> Order<S> {
         match what {
             Wait::Fork(instance) => {
                 let sync = self.signal(ThreadId(t as u32), tick, sink);
-                self.teams.entry(instance).or_default().fork = Some((sync, 0));
+                self.sync.teams.entry(instance).or_default().fork = Some((sync, 0));
             }
             Wait::Join(instance) => {
-                if let Some(team) = self.teams.get_mut(&instance) {
+                if let Some(team) = self.sync.teams.get_mut(&instance) {
                     team.members = u64::from(team.joined);
                 }
             }
             Wait::Barrier(instance, generation) => {
-                let arrived = self.barriers.get(&(instance, generation)).map_or(0, |b| b.arrivals.len());
-                if let Some(team) = self.teams.get_mut(&instance) {
+                let arrived = self.sync.barriers.get(&(instance, generation)).map_or(0, |b| b.arrivals.len());
+                if let Some(team) = self.sync.teams.get_mut(&instance) {
                     team.members = arrived as u64;
                 }
             }
             Wait::Turn(lock) => {
-                let state = self.locks.entry(lock).or_default();
+                let state = self.sync.locks.entry(lock).or_default();
                 if state.holder.take().is_none() {
-                    self.turns.pass(lock);
+                    self.sync.turns.pass(lock);
                 }
                 state.depth = 0;
             }
             Wait::Create(id) => {
                 let sync = self.signal(ThreadId(t as u32), tick, sink);
-                let create = self.creates.entry(id).or_default();
+                let create = self.sync.creates.entry(id).or_default();
                 (create.id, create.done) = (Some(sync), true);
             }
             Wait::End(id) => {
                 let sync = self.signal(ThreadId(t as u32), tick, sink);
-                let end = self.ends.entry(id).or_default();
+                let end = self.sync.ends.entry(id).or_default();
                 (end.id, end.done) = (Some(sync), true);
             }
         }

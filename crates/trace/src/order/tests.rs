@@ -82,6 +82,20 @@ fn team() -> Vec<Vec<Record>> {
 }
 
 #[test]
+fn regions_are_numbered_in_the_order_of_their_first_use() {
+    let mut regions = Regions::default();
+    assert_eq!([40, 7, 40, 9, 7].map(|pc| regions.number(pc)), [0, 1, 0, 2, 1]);
+    assert_eq!(regions.pcs, [40, 7, 9]);
+}
+
+#[test]
+fn counters_follow_those_of_the_threads_creations() {
+    let threads = [(7, SyncId(0)), (7, SyncId(1)), (9, SyncId(2))];
+    let mut sync = Synchronisation::new(LockTurns::default(), threads.into_iter().collect(), 3);
+    assert_eq!([sync.fresh(), sync.fresh()], [SyncId(3), SyncId(4)], "two threads may claim one number");
+}
+
+#[test]
 fn a_team_starts_at_its_fork_and_meets_at_its_barrier() {
     let (steps, cut_off) = merged(team());
     assert_eq!(cut_off, 0);

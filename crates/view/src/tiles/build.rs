@@ -11,6 +11,7 @@ use homenode_report::objects::ObjectReport;
 use homenode_report::summary::Scope;
 use homenode_report::time::Timeline;
 use homenode_report::{RecordingReport, Unit};
+use homenode_statistics::Sorted;
 
 use super::axis::{Bands, Columns};
 use super::grid::{Finished, Grid, GridLevel};
@@ -142,89 +143,35 @@ pub fn build_with(
     let chosen: Vec<&ObjectReport> = report.objects.iter().filter(drawn).take(room).collect();
     let sizes: Vec<u64> = chosen.iter().map(|o| pages(o, page_bytes)).collect();
     let bands = shares(&sizes, (cells / columns.count()).clamp(1, budget.bands.max(1)) as u64);
-    let mut grids: Vec<Grid> = sizes
-        .iter()
-        .zip(bands)
-        .map(|(size, most)| {
-            let bands = Bands { open: true, ..Bands::of(0, *size, most) };
-            Grid::new(bands, columns, nodes.count())
-        })
-        .collect();
-    let units: Vec<Unit> = chosen.iter().map(|o| o.remote.of).collect();
+    let grid = |(size, most): (&u64, u64)| {
+        let bands = Bands { open: true, ..Bands::of(0, *size, most) };
+        Grid::new(bands, columns, nodes.count())
+    };
+    let grids: Vec<Grid> = sizes.iter().zip(bands).map(grid).collect();
     let places: BTreeMap<Option<ObjectId>, usize> =
         chosen.iter().enumerate().map(|(i, o)| (o.object, i)).collect();
 
     let objects = chosen.iter().zip(&sizes).filter_map(|(o, pages)| Some((o.object?, *pages))).collect();
     let grain = grain(set, |o| places.contains_key(&o));
-    let mut pyramid = begin(Recipe { objects, intervals, nodes: nodes.count(), grain, buffered: BUFFERED });
-    let mut positions = Positions::new(&timeline);
-    let mut reader = Reader { more, stopped: false, rows: 0 };
-    for run in reader.rows(set.rows::<Residency>()) {
-        let Some(place) = places.get(&run.object).copied() else { continue };
-        let first = timeline.position(run.interval);
-        let last = timeline.position(run.until).max(first);
-        let home = nodes.index(run.home);
-        grids[place].lives(run.page, run.pages, first, last, home);
-        if let Ok(pyramid) = &mut pyramid {
-            pyramid.lives(PyramidRun { object: place, page: run.page, pages: run.pages }, first, last, home);
-        }
-    }
-    let mut moves = moves::Gathering::new(columns, budget.moves);
-    for m in reader.rows(set.rows::<Migration>()) {
-        let at = positions.of(m.interval);
-        moves.add(&m, at, &nodes);
-        if m.outcome == MigrationOutcome::Refused {
-            continue;
-        }
-        if let Some(place) = places.get(&m.object).copied() {
-            let back = if m.outcome == MigrationOutcome::PingPong { m.pages } else { 0 };
-            grids[place].moved((m.page, m.pages), at, m.pages, back);
-            if let Ok(pyramid) = &mut pyramid {
-                pyramid.moved(PyramidRun { object: place, page: m.page, pages: m.pages }, at, back > 0);
-            }
-        }
-    }
-    let mut traffic = traffic::Gathering::new(intervals, chosen.len(), nodes.count());
+    let pyramid = begin(Recipe { objects, intervals, nodes: nodes.count(), grain, buffered: BUFFERED });
+    let units = chosen.iter().map(|o| o.remote.of).collect();
+    let mut pictures = Pictures { timeline: &timeline, nodes: &nodes, places, units, grids, pyramid };
     let everything = report.summary.scope == Scope::Everything;
-    for a in reader.rows(set.rows::<Access>()) {
-        let at = positions.of(a.interval);
-        let (node, home) = (nodes.index(a.node), nodes.index(a.home));
-        let place = places.get(&a.object).copied();
-        if let Some(place) = place {
-            let count = a.tally.count().map_or(0, |c| c.parts().0);
-            let weight = weight(units[place], a.tally.seen(), count);
-            let remote = if node == home { 0 } else { weight };
-            grids[place].touched((a.page, a.pages), at, node, weight, remote);
-            if let Ok(pyramid) = &mut pyramid {
-                let run = PyramidRun { object: place, page: a.page, pages: a.pages };
-                pyramid.touched(run, at, node, weight, remote > 0);
-            }
-        }
-        if everything || timeline.is_timed(a.interval) {
-            let place = place.map_or(0, |p| p as u32 + 1);
-            traffic.add(place, a.region.map_or(0, |r| r.0.saturating_add(1)), at, node, home, a.tally);
-        }
-    }
+    let mut moves = moves::Gathering::new(columns, budget.moves);
+    let mut traffic = traffic::Gathering::new(intervals, chosen.len(), nodes.count());
+    let mut reader = Reader { more, stopped: false, rows: 0 };
+    pictures.read(set, &mut reader, &mut moves, &mut traffic, everything);
+    let Pictures { places, grids, pyramid, .. } = pictures;
     let stopped = reader.stopped;
     let timed: Vec<bool> = timeline.intervals().iter().map(|i| everything || i.timed).collect();
     let mut touches = first_touches(set, &places, &nodes, budget.touches);
     let finished: Vec<Finished> = grids.into_iter().map(|g| g.finish(&timed)).collect();
     let own_cost: Vec<OwnCost> = set.rows::<OwnCost>().collect();
     let rounds = rounds::GroupedRounds::of(set.rows::<Iteration>().collect(), &own_cost, MOST_ROUNDS);
-    let objects = chosen.iter().zip(sizes).zip(finished).enumerate();
-    let objects = objects.map(|(place, ((object, pages), finished))| {
-        let (touches, touches_left_out) = touches.remove(&place).unwrap_or_default();
-        ObjectModel {
-            report: trimmed(object),
-            pages,
-            profile_shift: finished.levels.first().map_or(0, |l| l.page_shift),
-            levels: finished.levels,
-            profile: finished.profile,
-            touches,
-            touches_left_out,
-        }
-    });
-    let objects = objects.collect();
+    let objects = chosen.iter().copied().zip(sizes).zip(finished).enumerate();
+    let object = |(place, ((object, pages), finished))| {
+        object_model(object, pages, finished, touches.remove(&place).unwrap_or_default())
+    };
     let model = PageModel {
         schema: "homenode/view/1",
         homenode: set.meta().homenode.clone(),
@@ -248,12 +195,111 @@ pub fn build_with(
         others: others(report, &chosen, budget.objects),
         summary: report.summary.clone(),
         moved: report.moves.clone().map(trimmed_moves),
-        objects,
+        objects: objects.map(object).collect(),
         levels_left_out: 0,
         stopped,
         one_in: None,
     };
     (model, pyramid)
+}
+
+/// The pictures of the chosen objects, while rows are read.
+struct Pictures<'a> {
+    timeline: &'a Timeline,
+    nodes: &'a RecordedNodes,
+    /// Where an object's picture is in the lists.
+    places: BTreeMap<Option<ObjectId>, usize>,
+    units: Vec<Unit>,
+    grids: Vec<Grid>,
+    pyramid: Result<PyramidWriter, PyramidError>,
+}
+
+impl Pictures<'_> {
+    /// Reads homes, moves and accesses. Traffic is that of the timed part, or of everything.
+    fn read(
+        &mut self,
+        set: &Dataset,
+        reader: &mut Reader<'_>,
+        moves: &mut moves::Gathering,
+        traffic: &mut traffic::Gathering,
+        everything: bool,
+    ) {
+        for run in reader.rows(set.rows::<Residency>()) {
+            self.lives(&run);
+        }
+        let mut positions = Positions::new(self.timeline);
+        for m in reader.rows(set.rows::<Migration>()) {
+            let at = positions.of(m.interval);
+            moves.add(&m, at, self.nodes);
+            self.moved(&m, at);
+        }
+        for a in reader.rows(set.rows::<Access>()) {
+            let at = positions.of(a.interval);
+            let place = self.touched(&a, at);
+            if everything || self.timeline.is_timed(a.interval) {
+                let (node, home) = (self.nodes.index(a.node), self.nodes.index(a.home));
+                let place = place.map_or(0, |p| p as u32 + 1);
+                traffic.add(place, a.region.map_or(0, |r| r.0.saturating_add(1)), at, node, home, a.tally);
+            }
+        }
+    }
+
+    /// Pages were at home on a node for some intervals.
+    fn lives(&mut self, run: &Residency) {
+        let Some(place) = self.places.get(&run.object).copied() else { return };
+        let first = self.timeline.position(run.interval);
+        let last = self.timeline.position(run.until).max(first);
+        let home = self.nodes.index(run.home);
+        self.grids[place].lives(run.page, run.pages, first, last, home);
+        if let Ok(pyramid) = &mut self.pyramid {
+            pyramid.lives(PyramidRun { object: place, page: run.page, pages: run.pages }, first, last, home);
+        }
+    }
+
+    /// Pages moved in the interval at `at`.
+    fn moved(&mut self, m: &Migration, at: usize) {
+        let Some(place) = self.places.get(&m.object).copied() else { return };
+        if m.outcome == MigrationOutcome::Refused {
+            return;
+        }
+        let back = if m.outcome == MigrationOutcome::PingPong { m.pages } else { 0 };
+        self.grids[place].moved((m.page, m.pages), at, m.pages, back);
+        if let Ok(pyramid) = &mut self.pyramid {
+            pyramid.moved(PyramidRun { object: place, page: m.page, pages: m.pages }, at, back > 0);
+        }
+    }
+
+    /// Pages were used in the interval at `at`. Returns where the object's picture is.
+    fn touched(&mut self, a: &Access, at: usize) -> Option<usize> {
+        let place = self.places.get(&a.object).copied()?;
+        let (node, home) = (self.nodes.index(a.node), self.nodes.index(a.home));
+        let count = a.tally.count().map_or(0, |c| c.parts().0);
+        let weight = weight(self.units[place], a.tally.seen(), count);
+        let remote = if node == home { 0 } else { weight };
+        self.grids[place].touched((a.page, a.pages), at, node, weight, remote);
+        if let Ok(pyramid) = &mut self.pyramid {
+            let run = PyramidRun { object: place, page: a.page, pages: a.pages };
+            pyramid.touched(run, at, node, weight, remote > 0);
+        }
+        Some(place)
+    }
+}
+
+fn object_model(
+    object: &ObjectReport,
+    pages: u64,
+    finished: Finished,
+    (touches, touches_left_out): (Vec<FirstTouchRun>, u64),
+) -> ObjectModel {
+    ObjectModel {
+        report: trimmed(object),
+        pages,
+        profile_shift: finished.levels.first().map_or(0, |l| l.page_shift),
+        levels: finished.levels,
+        profile: finished.profile,
+        touches,
+        touches_left_out,
+    }
 }
 
 /// Rows by which the grain is judged.
@@ -262,9 +308,7 @@ const SAMPLE: usize = 1 << 14;
 /// Pages of a usual row of accesses, of the objects that are wanted.
 pub(crate) fn grain(set: &Dataset, wanted: impl Fn(Option<ObjectId>) -> bool) -> u64 {
     let rows = set.rows::<Access>().take(SAMPLE).filter(|a| wanted(a.object));
-    let mut pages: Vec<u64> = rows.map(|a| a.pages).collect();
-    pages.sort_unstable();
-    pages.get(pages.len() / 2).copied().unwrap_or(1)
+    Sorted::of(rows.map(|a| a.pages).collect::<Vec<u64>>()).upper_median().unwrap_or(1)
 }
 
 /// Rows while somebody may ask to stop.
