@@ -41,6 +41,7 @@ mod passes;
 mod prober;
 mod real;
 mod stats;
+mod streaming;
 mod synthetic;
 
 pub use ask::{Ask, IDLE, Kind, Plan, plan};
