@@ -17,11 +17,11 @@
 //!   first and the lines that are written back, too. Other CPUs of the bus are served in between.
 //!
 //! The bus is a queue with one server, and a CPU comes back a latency after it was served. Mean
-//! value analysis (Reiser and Lavenberg, 1980) gives the time that a set needs there. A CPU computes
-//! while its lines pass the bus, so computing takes no time of its own.
+//! value analysis (Reiser and Lavenberg, 1980) gives the time that a set needs there. A CPU
+//! computes while its lines pass the bus, so computing takes no time of its own.
 //!
-//! Memory, ports and links then limit the result. Data passes the same [`Ways`] as in the simulator,
-//! and all threads that share a way get the same part of it.
+//! Memory, ports and links then limit the result. Data passes the same [`Ways`] as in the
+//! simulator, and all threads that share a way get the same part of it.
 //!
 //! # What it leaves out
 //!
@@ -124,7 +124,7 @@ fn groups(machine: &Machine, op: Op, lines: Lines, line: f64) -> f64 {
     let ahead = machine.window.map_or(f64::INFINITY, |window| {
         // A step loads, stores, and does one thing with the numbers at least.
         let steps = f64::from(window) / (lines.counted + f64::from(u8::from(op != Op::Copy)));
-        // The first step of a line and those behind it: a whole line of steps reaches no further line.
+        // As many steps as a line has do not reach the next line.
         (steps / (line / NUMBER as f64)).ceil().max(1.0)
     });
     if lines.fetched == 0.0 { 0.0 } else { lines.fetched / outstanding.min(lines.fetched * ahead) }

@@ -20,13 +20,13 @@
 //!
 //! There are two kinds of replicas. Option `replicate` chooses one:
 //!
-//! - `lines`: WildFire's own, coherent by cache line in hardware (S-COMA). A sharer gets a frame for
-//!   the page, and its lines come when it uses them. Writes take single lines away, so the policy
-//!   replicates every shared page, written or not. The driver makes room for a frame: it gives up
-//!   the node's frame that has gone without a miss for longest.
-//! - `yes`: copies of whole pages, which all go at a write. The policy copies only pages that nobody
-//!   wrote in the interval. A page that lost its copies is not copied again for `rest` periods, and
-//!   for twice as many after each further loss, 255 at most.
+//! - `lines`: WildFire's own, coherent by cache line in hardware (S-COMA). A sharer gets a frame
+//!   for the page, and its lines come when it uses them. Writes take single lines away, so the
+//!   policy replicates every shared page, written or not. The driver makes room for a frame: it
+//!   gives up the node's frame that has gone without a miss for longest.
+//! - `yes`: copies of whole pages, which all go at a write. The policy copies only pages that
+//!   nobody wrote in the interval. A page that lost its copies is not copied again for `rest`
+//!   periods, and for twice as many after each further loss, 255 at most.
 //!
 //! # Terms
 //!

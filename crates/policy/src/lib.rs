@@ -85,8 +85,9 @@ pub const MOST_POLLS: u32 = 1 << 10;
 /// in its total order, [`Policy::poll`] at least after each `Fault`, `Touched`, `Collapsed`,
 /// `FrameGone`, `RegionBegin`, `RegionEnd`, `Iteration` and `NextTouchRequest`, with an empty
 /// buffer, carries decisions out in order, and reports each `Move`, `Replicate` and
-/// `ReplicateLines` by [`Policy::outcome`] before the next `observe` and the next `poll`. It polls until the step is not [`Step::Act`], but at
-/// most [`MOST_POLLS`] times: a policy that still acts then is in error, and the driver says so.
+/// `ReplicateLines` by [`Policy::outcome`] before the next `observe` and the next `poll`. It polls
+/// until the step is not [`Step::Act`], but at most [`MOST_POLLS`] times: a policy that still acts
+/// then is in error, and the driver says so.
 pub trait Policy: Send {
     /// The events that the policy wants. Constant over the policy's life.
     fn interest(&self) -> Interest;

@@ -60,7 +60,7 @@ impl Bound {
         let now = resident().unwrap_or_default();
         Ok(Self { most: Bytes(now.0.saturating_add(more.0)), more, why, reports: 0 })
     }
-    /// The bound, for a person, if the simulation of so many accesses is long.
+    /// The bound, for a person, if a simulation of `accesses` is long.
     pub(crate) fn told(&self, accesses: Option<u64>) -> Option<String> {
         let long = accesses.is_some_and(|n| n >= LONG) && self.more < Bytes(u64::MAX);
         long.then(|| {

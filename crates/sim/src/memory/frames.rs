@@ -145,8 +145,8 @@ impl Frames {
         let others = of_node.filter(|(p, f)| f.node == node && Some(*p) != except);
         others.min_by_key(|(_, f)| f.missed).map(|(p, _)| p)
     }
-    /// Gives up the frame of `page` on `node`: how many of its lines must go home first, and whether
-    /// it was the page's last frame. `None` if there is none.
+    /// Gives up the frame of `page` on `node`: how many of its lines must go home first, and
+    /// whether it was the page's last frame. `None` if there is none.
     pub(super) fn give_up(&mut self, page: PageNo, node: NodeId) -> Option<(u64, bool)> {
         let frames = self.pages.get_mut(&page)?;
         let at = frames.iter().position(|f| f.node == node)?;

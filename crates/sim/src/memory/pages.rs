@@ -28,7 +28,8 @@ impl Page {
     const NOWHERE: u16 = u16::MAX;
     const UNTOUCHED: Self = Self { home: Self::NOWHERE, flags: Self::HOMELESS, listed: false };
 
-    /// Has a home and neither copies nor frames, and is not armed: an access goes to its home, and that is all.
+    /// Has a home and neither copies nor frames, and is not armed: an access goes to its home, and
+    /// that is all.
     #[inline]
     pub(super) const fn is_plain(self) -> bool {
         self.flags == 0
