@@ -95,6 +95,7 @@ impl fmt::Display for Said {
             Decision::Move { page, to } => write!(f, "{page} moves to {to}"),
             Decision::Arm { pages } => write!(f, "{} pages from {} are armed", pages.count, pages.first),
             Decision::Replicate { page, on } => write!(f, "{page} is copied to {on}"),
+            Decision::ReplicateLines { page, on } => write!(f, "{page} gets a frame on {on}"),
             other => write!(f, "{other:?}"),
         }
     }

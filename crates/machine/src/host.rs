@@ -199,8 +199,16 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: MachineOrigin) -> Result<
         cpus: nodes.iter().flat_map(|n| n.cpus.iter().copied()).collect(),
         nodes: nodes.iter().map(|n| n.os).collect(),
     };
-    let machine =
-        Machine { topology, about: String::new(), sources, fitted: Vec::new(), os: Some(os), origin };
+    let machine = Machine {
+        topology,
+        about: String::new(),
+        sources,
+        fitted: Vec::new(),
+        bus: None,
+        window: None,
+        os: Some(os),
+        origin,
+    };
     machine.check()?;
     Ok(machine)
 }

@@ -26,7 +26,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use homenode_model::{Ps, Topology};
+use homenode_model::{MbPerS, Ps, Topology};
 
 pub use bind::{packed, spread};
 pub use error::Error;
@@ -57,10 +57,27 @@ pub struct Machine {
     pub sources: BTreeMap<String, String>,
     /// Constants that were fitted to a printed number of one program, and are used for it alone.
     pub fitted: Vec<Fitted>,
+    /// The buses between the CPUs of a node and its memory, where a description has them. The
+    /// rates that `homenode-measure` computes from a description use them; the simulator has no
+    /// buses.
+    pub bus: Option<Bus>,
+    /// Instructions that a CPU has in flight at most, where a description says so. A CPU misses no
+    /// farther ahead. The same rates use it; the simulator has
+    /// [`Core::outstanding`](homenode_model::Core) alone.
+    pub window: Option<u32>,
     /// The kernel's numbers of CPUs and nodes, when this describes a machine that a kernel runs on.
     pub os: Option<OsNumbers>,
     /// Where the whole came from.
     pub origin: MachineOrigin,
+}
+
+/// A bus on which some CPUs of a node reach the node's memory and port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bus {
+    /// All that passes, in both directions together.
+    pub bandwidth: MbPerS,
+    /// Consecutive CPUs of a node that share one bus.
+    pub cpus: u32,
 }
 
 /// What no data sheet tells and one number cannot tell for all programs.

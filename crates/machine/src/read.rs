@@ -39,7 +39,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::nearest::nearest;
 use crate::quantity::{self, shorten};
-use crate::{Error, Fitted, MAX_CPUS, MAX_FILE, MAX_NODES, MAX_TEXT, Machine, MachineOrigin, OsNumbers};
+use crate::{Bus, Error, Fitted, MAX_CPUS, MAX_FILE, MAX_NODES, MAX_TEXT, Machine, MachineOrigin, OsNumbers};
 
 /// Version of the format that this crate writes and the newest that it reads.
 pub(crate) const FORMAT: u64 = 1;
@@ -61,6 +61,7 @@ const TOP_KEYS: &[&str] = &[
     "remote_cacheable",
     "counts_references",
     "caches",
+    "bus",
     "core",
     "migration",
     "fitted",
@@ -407,7 +408,9 @@ impl Reader {
         };
         let os = os(top, topology.cpus.len(), n)?;
         let fitted = self.fitted(top)?;
-        let mut machine = Machine { topology, about, sources: self.sources, fitted, os, origin };
+        let (bus, window) = (self.bus(top)?, self.window(top)?);
+        let sources = self.sources;
+        let mut machine = Machine { topology, about, sources, fitted, bus, window, os, origin };
         if let Some(default) = top.text("source")? {
             machine.default_source(&default);
         }
@@ -578,13 +581,37 @@ impl Reader {
         let tab = top
             .table("core")?
             .ok_or_else(|| top.missing("[core]", "a table with `access` and `outstanding`"))?;
-        tab.only(&["access", "outstanding"])?;
+        tab.only(&["access", "outstanding", "window"])?;
         let access = tab.need("access", "a time such as \"0.5 ns\"")?;
         let outstanding = tab.need("outstanding", "how many misses a CPU overlaps, 1 for none")?;
         self.keep("core.access", &access);
         self.keep("core.outstanding", &outstanding);
         let access: Ps = access.quantity(quantity::ps)?;
         Ok(Core { access, outstanding: outstanding.positive(u64::from(u32::MAX))? as u32 })
+    }
+
+    fn bus(&mut self, top: &Tab<'_>) -> Result<Option<Bus>, Error> {
+        let Some(tab) = top.table("bus")? else { return Ok(None) };
+        tab.only(&["bandwidth", "cpus"])?;
+        let bandwidth = tab.need("bandwidth", "what passes in both directions, such as \"1.6 GB/s\"")?;
+        let cpus = tab.need("cpus", "the number of CPUs that share a bus")?;
+        self.keep("bus.bandwidth", &bandwidth);
+        self.keep("bus.cpus", &cpus);
+        let cpus = cpus.positive(MAX_CPUS as u64)? as u32;
+        match bandwidth.quantity(quantity::bandwidth)? {
+            MbPerS(0) => {
+                Err(bandwidth.error("expected a bandwidth above 0; leave [bus] out if there is no limit"))
+            }
+            bandwidth => Ok(Some(Bus { bandwidth, cpus })),
+        }
+    }
+
+    /// Instructions in flight, of the table `core`.
+    fn window(&mut self, top: &Tab<'_>) -> Result<Option<u32>, Error> {
+        let Some(tab) = top.table("core")? else { return Ok(None) };
+        let Some(item) = tab.item("window")? else { return Ok(None) };
+        self.keep("core.window", &item);
+        Ok(Some(item.positive(u64::from(u32::MAX))? as u32))
     }
 
     fn fitted(&mut self, top: &Tab<'_>) -> Result<Vec<Fitted>, Error> {

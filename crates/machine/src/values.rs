@@ -77,8 +77,15 @@ impl Machine {
             push(format!("caches.{i}.shared_by"), scope);
             push(format!("caches.{i}.hit"), show_ns(c.hit));
         }
+        if let Some(bus) = &self.bus {
+            push("bus.bandwidth".into(), show_bandwidth(bus.bandwidth));
+            push("bus.cpus".into(), bus.cpus.to_string());
+        }
         push("core.access".into(), show_ps(t.core.access));
         push("core.outstanding".into(), t.core.outstanding.to_string());
+        if let Some(window) = self.window {
+            push("core.window".into(), window.to_string());
+        }
         push("migration.fixed".into(), show_ns(t.migration.fixed));
         push("migration.per_kib".into(), show_ns(t.migration.per_kib));
         push("migration.shootdown".into(), show_ns(t.migration.shootdown));

@@ -63,9 +63,18 @@ impl Machine {
                 line(format!("{key} = {}", self.sourced(&format!("caches.{i}.{key}"), &value)));
             }
         }
+        if let Some(bus) = &self.bus {
+            line("\n[bus]".into());
+            let bandwidth = quoted(&show_bandwidth(bus.bandwidth));
+            line(format!("bandwidth = {}", self.sourced("bus.bandwidth", &bandwidth)));
+            line(format!("cpus = {}", self.sourced("bus.cpus", &bus.cpus.to_string())));
+        }
         line("\n[core]".into());
         line(format!("access = {}", self.sourced("core.access", &quoted(&show_ps(t.core.access)))));
         line(format!("outstanding = {}", self.sourced("core.outstanding", &t.core.outstanding.to_string())));
+        if let Some(window) = self.window {
+            line(format!("window = {}", self.sourced("core.window", &window.to_string())));
+        }
         line("\n[migration]".into());
         let m = &t.migration;
         for (key, time) in [("fixed", m.fixed), ("per_kib", m.per_kib), ("shootdown", m.shootdown)] {

@@ -42,6 +42,7 @@ mod passes;
 mod prober;
 mod real;
 mod stats;
+mod streaming;
 mod synthetic;
 
 pub use ask::{IDLE, MeasurePlan, MeasureRequest, MeasurementKind, plan};

@@ -14,6 +14,7 @@ use crate::host::Host;
 use crate::item::{CpuNumber, Load, MigrationTest, NodeNumber, NodePair, Op, PageSize, Streams, Visit};
 use crate::prober::Prober;
 use crate::stats::SampleSummary;
+use crate::streaming;
 
 /// What a page walk adds to a load with 4 KiB pages, where the page tables are in a cache; in
 /// nanoseconds. Assumed.
@@ -136,7 +137,12 @@ impl Synthetic {
         (f64::from(core.outstanding.max(1)) * line * 1e3 / ns).min(CORE)
     }
 
-    fn streams(&self, ask: &Streams) -> Vec<MeasuredCell> {
+    /// The rate of each pair, in 10^6 bytes a second.
+    fn rates(&self, ask: &Streams, op: Op) -> Vec<f64> {
+        if let Some(machine) = self.machine.as_ref().filter(|m| m.bus.is_some() || m.window.is_some()) {
+            let nodes = |p: NodePair| (Self::index(machine, p.cpu), Self::index(machine, p.memory));
+            return streaming::rates(machine, ask, op, nodes, |p| self.latency(p, PageSize::Huge));
+        }
         // Pairs at one memory share its controller and its port, those of one node its own port.
         let remote = |p: &&NodePair| p.cpu != p.memory;
         let rate = |pair: NodePair| {
@@ -152,17 +158,17 @@ impl Synthetic {
             }
             rate
         };
+        ask.pairs.iter().map(|pair| rate(*pair)).collect()
+    }
+
+    fn streams(&self, ask: &Streams) -> Vec<MeasuredCell> {
         let cell = |op: Op, share: Option<usize>| {
-            let mine: Vec<NodePair> = ask
-                .pairs
-                .iter()
-                .enumerate()
-                .filter(|(i, _)| share.is_none_or(|s| s == *i))
-                .map(|(_, p)| *p)
-                .collect();
-            let value = mine.iter().map(|p| rate(*p)).sum();
-            let proofs =
-                mine.iter().map(|p| self.proof(*p, self.first(p.cpu), 24 * ask.elements, ask.page)).collect();
+            let rates = self.rates(ask, op);
+            let mine = || ask.pairs.iter().zip(&rates).enumerate();
+            let mine = || mine().filter(|(i, _)| share.is_none_or(|s| s == *i)).map(|(_, of)| of);
+            let value = mine().map(|(_, rate)| rate).sum();
+            let proof = |p: &NodePair| self.proof(*p, self.first(p.cpu), 24 * ask.elements, ask.page);
+            let proofs = mine().map(|(p, _)| proof(p)).collect();
             let (pairs, threads, stores, page) = (ask.pairs.clone(), ask.threads, ask.stores, ask.page);
             number(
                 Subject::Bandwidth { pairs, share, threads, op, stores, page },

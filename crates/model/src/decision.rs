@@ -38,6 +38,16 @@ pub enum Decision {
         /// The node that gets a copy.
         on: NodeId,
     },
+    /// Allot a frame for a page beside its home, whose lines come when `on`'s CPUs use them:
+    /// replication that hardware keeps coherent by cache line. A write makes its line go from all
+    /// other frames, and no more. The driver answers with a [`MoveOutcome`]. Frames go, without an
+    /// event, with a move of the page and the end of its object.
+    ReplicateLines {
+        /// The page.
+        page: PageNo,
+        /// The node that gets a frame.
+        on: NodeId,
+    },
 }
 
 /// How a move ended.
@@ -54,13 +64,14 @@ pub enum MoveResult {
     NoMemory,
     /// The page has no home yet or is gone (ENOENT).
     NoPage,
-    /// The node now has a copy of the page.
+    /// The node now has a copy of the page, or a frame for it.
     Replicated,
     /// This driver cannot do it: it has no copies of pages, or none on a node of that number.
     Unsupported,
 }
 
-/// The driver's answer to one [`Decision::Move`] or [`Decision::Replicate`].
+/// The driver's answer to one [`Decision::Move`], [`Decision::Replicate`] or
+/// [`Decision::ReplicateLines`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoveOutcome {
     /// The page.

@@ -114,6 +114,14 @@ pub enum Event {
         /// Its home, the only place where it still is.
         home: NodeId,
     },
+    /// A node gave up its frame of a page ([`crate::Decision::ReplicateLines`]), because its memory
+    /// was needed for another frame or for a page without a home.
+    FrameGone {
+        /// The page.
+        page: PageNo,
+        /// The node.
+        node: NodeId,
+    },
     /// The program asks for these pages to go to whoever touches them next.
     NextTouchRequest {
         /// The pages that lie wholly inside the range asked for.

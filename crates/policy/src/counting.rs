@@ -26,6 +26,8 @@ pub(crate) trait Rule: Send {
     /// The page's copies do not exist any more, because it moved or (`written`) because somebody
     /// wrote. Calls `copy` as in `freed`.
     fn collapsed(&mut self, _page: PageNo, _written: bool, _copy: &mut dyn FnMut(NodeId)) {}
+    /// The node has no frame of the page any more.
+    fn frame_gone(&mut self, _page: PageNo, _node: NodeId) {}
     /// Its last decision was about an interval before iterations were known. It is no reason to
     /// stop that nothing moved then.
     fn was_early(&mut self) {}
@@ -113,6 +115,10 @@ impl<R: Rule> Policy for Counting<R> {
             Event::Collapsed { page, .. } => {
                 let homes = &mut self.homes;
                 self.rule.collapsed(page, true, &mut |node| homes.copy_gone(node));
+            }
+            Event::FrameGone { page, node } => {
+                self.homes.copy_gone(node);
+                self.rule.frame_gone(page, node);
             }
             _ => {}
         }

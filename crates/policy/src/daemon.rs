@@ -16,11 +16,17 @@
 //!
 //! The papers do not say how the daemon recognises a wrong node, nor its period and limit. We
 //! chose, as options: a node with `factor` percent of the home's count (and the most) is the right
-//! one. A page is shared if at least two nodes have `share` percent of its accesses each. WildFire
-//! keeps written replicas coherent by cache line in hardware. Here a page loses its copies at a
-//! write, so the policy copies only pages that nobody wrote in the interval. A page that lost its
-//! copies is not copied again for `rest` periods, and for twice as many after each further loss,
-//! 255 at most.
+//! one. A page is shared if at least two nodes have `share` percent of its accesses each.
+//!
+//! There are two kinds of replicas. Option `replicate` chooses one:
+//!
+//! - `lines`: WildFire's own, coherent by cache line in hardware (S-COMA). A sharer gets a frame
+//!   for the page, and its lines come when it uses them. Writes take single lines away, so the
+//!   policy replicates every shared page, written or not. The driver makes room for a frame: it
+//!   gives up the node's frame that has gone without a miss for longest.
+//! - `yes`: copies of whole pages, which all go at a write. The policy copies only pages that
+//!   nobody wrote in the interval. A page that lost its copies is not copied again for `rest`
+//!   periods, and for twice as many after each further loss, 255 at most.
 //!
 //! # Terms
 //!
@@ -31,8 +37,8 @@
 //!
 //! Every period, for each page accessed in it at least `least` times:
 //!
-//! 1. If it is shared and was only read: copy it to each node that has its share, memory and room,
-//!    and neither the page nor a copy.
+//! 1. If it is shared and was only read (with `lines`: if it is shared): copy it to each node that
+//!    has its share, memory and (except with `lines`) room, and neither the page nor a copy.
 //! 2. Else if it has no copies: n = the node with the largest count, ties to the home, then to the
 //!    lower id. Move the page to n if count(n) · 100 > `factor` · count(home), and n has memory and
 //!    room.
@@ -52,6 +58,8 @@
 //!   end.
 //! - `a_page_is_copied_less_and_less_often`: a page that is written between any two periods is
 //!   copied at ever longer intervals: at most twelve times in 1200 periods.
+//! - `pages_that_are_written_get_frames`: with `lines`, a shared page is replicated though it is
+//!   written, and keeps its frames.
 //! - `it_sleeps_between`: between two periods it decides nothing.
 
 use alloc::boxed::Box;
@@ -86,10 +94,21 @@ pub struct Options {
     pub share: u8,
     /// Accesses below which a page stays.
     pub least: u32,
-    /// Whether pages are copied.
-    pub replicate: bool,
+    /// Whether and how pages are replicated.
+    pub replicate: Replicas,
     /// Periods after the first loss of its copies in which a page is not copied.
     pub rest: u8,
+}
+
+/// The kind of replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replicas {
+    /// None.
+    No,
+    /// Copies of whole pages.
+    Pages,
+    /// Frames whose lines come on demand.
+    Lines,
 }
 
 /// The history of a page that lost its copies.
@@ -136,7 +155,11 @@ impl Daemon {
     }
     fn may_be_copied(&self, seen: Seen) -> bool {
         let rests = || self.lost.row(seen.page().index()).is_some_and(|r| r[0].rest > 0);
-        self.options.replicate && !seen.written && !rests()
+        match self.options.replicate {
+            Replicas::No => false,
+            Replicas::Pages => !seen.written && !rests(),
+            Replicas::Lines => true,
+        }
     }
     /// Lists the possible decisions about the page at `index`.
     fn consider(&mut self, index: usize, seen: Seen, counts: &[u32]) {
@@ -218,11 +241,15 @@ impl Rule for Daemon {
         let mut room = Room::of(homes, self.nodes);
         for (_, index, to, copy) in &self.candidates {
             let (seen, _) = interval.row(*index as usize);
-            if !room.has(*to) {
+            let page = seen.page();
+            let frame = *copy && self.options.replicate == Replicas::Lines;
+            if !frame && !room.has(*to) {
                 continue;
             }
-            let page = seen.page();
-            if *copy {
+            if frame {
+                room.copied(*to);
+                out.push(Decision::ReplicateLines { page, on: *to });
+            } else if *copy {
                 room.copied(*to);
                 out.push(Decision::Replicate { page, on: *to });
             } else {
@@ -243,6 +270,14 @@ impl Rule for Daemon {
             lost.next = if lost.next == 0 { self.options.rest } else { lost.next.saturating_mul(2) };
             // The end of this period subtracts one.
             lost.rest = lost.next.saturating_add(1);
+        }
+    }
+    fn frame_gone(&mut self, page: PageNo, node: NodeId) {
+        if let Some(set) = self.copies.get_mut(&page).filter(|_| node.index() < 64) {
+            *set &= !(1 << node.0);
+            if *set == 0 {
+                self.copies.remove(&page);
+            }
         }
     }
     fn freed(&mut self, pages: PageRange, copy: &mut dyn FnMut(NodeId)) {
@@ -273,7 +308,7 @@ mod tests {
         factor: 200,
         share: 20,
         least: 1,
-        replicate: true,
+        replicate: Replicas::Pages,
         rest: 1,
     };
 
@@ -338,6 +373,35 @@ mod tests {
                 prop_assert_eq!((bench.moves, copied(&bench)), before);
                 bench.later(PLAIN.period);
             }
+        }
+    }
+
+    #[test]
+    fn pages_that_are_written_get_frames() {
+        let mut bench = bench(&Options { replicate: Replicas::Lines, ..PLAIN });
+        let shared = Row { page: PageNo(0), counts: [50, 50, 5, 0], write: true };
+        for _ in 0..3 {
+            bench.wake(core::slice::from_ref(&shared), PLAIN.period);
+            assert_eq!(bench.frames(PageNo(0)), [NodeId(1)]);
+            assert!(bench.copies(PageNo(0)).is_empty());
+        }
+        // A page that one node uses alone moves.
+        _ = bench.fault(PageNo(1), NodeId(0));
+        bench.wake(&[Row { page: PageNo(1), counts: [0, 0, 50, 0], write: true }], PLAIN.period);
+        assert_eq!((bench.home(PageNo(1)), bench.frames(PageNo(1))), (Some(NodeId(2)), Vec::new()));
+    }
+
+    #[test]
+    fn a_frame_that_is_gone_may_come_back() {
+        let context = machine(&[10, 1, 10, 0]);
+        let mut bench =
+            Bench::new(&context, policy(&context, &Options { replicate: Replicas::Lines, ..PLAIN }));
+        bench.later(Ns(0));
+        let shared = |page| Row { page: PageNo(page), counts: [50, 50, 0, 0], write: true };
+        for page in [0, 1, 0, 1] {
+            bench.wake(&[shared(page)], PLAIN.period);
+            assert_eq!(bench.frames(PageNo(page)), [NodeId(1)], "the driver made room");
+            assert!(bench.frames(PageNo(1 - page)).is_empty());
         }
     }
 

@@ -83,10 +83,11 @@ pub const MOST_POLLS: u32 = 1 << 10;
 ///
 /// Contract of a driver: it calls [`Policy::observe`] for every event of the policy's [`Interest`]
 /// in its total order, [`Policy::poll`] at least after each `Fault`, `Touched`, `Collapsed`,
-/// `RegionBegin`, `RegionEnd`, `Iteration` and `NextTouchRequest`, with an empty buffer, carries
-/// decisions out in order, and reports each `Move` and `Replicate` by [`Policy::outcome`] before
-/// the next `observe` and the next `poll`. It polls until the step is not [`Step::Act`], but at
-/// most [`MOST_POLLS`] times: a policy that still acts then is in error, and the driver says so.
+/// `FrameGone`, `RegionBegin`, `RegionEnd`, `Iteration` and `NextTouchRequest`, with an empty
+/// buffer, carries decisions out in order, and reports each `Move`, `Replicate` and
+/// `ReplicateLines` by [`Policy::outcome`] before the next `observe` and the next `poll`. It polls
+/// until the step is not [`Step::Act`], but at most [`MOST_POLLS`] times: a policy that still acts
+/// then is in error, and the driver says so.
 pub trait Policy: Send {
     /// The events that the policy wants. Constant over the policy's life.
     fn interest(&self) -> Interest;

@@ -12,6 +12,7 @@ use homenode_model::{NodeId, Ns};
 
 use crate::ars::{Distance, Form, Threshold, Weights};
 use crate::competitive_balanced::Balance;
+use crate::daemon::Replicas;
 use crate::explicit::{Distribution, Explicit};
 use crate::initial::Initial;
 use crate::interval::Counters;
@@ -322,7 +323,12 @@ pub const POLICIES: &[PolicySpec] = &[
             ),
             option("share", "percent of a page's accesses that make a node a sharer, 1 to 50", "20"),
             option("least", "accesses in a period below which a page is left", "16"),
-            option("replicate", "copy pages that several nodes read: yes or no", "yes"),
+            option(
+                "replicate",
+                "copy pages that several nodes read: yes or no; lines: replicate all that several nodes use, coherent by \
+                 cache line in hardware (S-COMA)",
+                "yes",
+            ),
             option(
                 "rest",
                 "periods in which a page that was written after it was copied is not copied, 0 to 254",
@@ -338,7 +344,10 @@ pub const POLICIES: &[PolicySpec] = &[
                 factor: v.within("factor", 100, 10_000)?,
                 share: v.within("share", 1, 50)? as u8,
                 least: v.within("least", 0, u32::MAX)?,
-                replicate: v.yes("replicate")?,
+                replicate: v.choice(
+                    "replicate",
+                    &[("yes", Replicas::Pages), ("no", Replicas::No), ("lines", Replicas::Lines)],
+                )?,
                 rest: v.within("rest", 0, 254)? as u8,
             };
             Ok(daemon::policy(c, &options))

@@ -78,6 +78,7 @@ pub(crate) struct Bench<P> {
     capacity: Vec<u64>,
     home: Placement,
     copies: Vec<(PageNo, NodeId)>,
+    frames: Vec<(PageNo, NodeId)>,
     armed: Vec<bool>,
     /// Accesses that the policy does not know of yet.
     untold: BTreeMap<(PageNo, NodeId, AccessKind), u32>,
@@ -94,6 +95,7 @@ impl<P: Policy> Bench<P> {
             capacity: context.capacity.clone(),
             home: Placement::new(),
             copies: Vec::new(),
+            frames: Vec::new(),
             untold: BTreeMap::new(),
             now: Ns(0),
             rounds: 0,
@@ -102,7 +104,8 @@ impl<P: Policy> Bench<P> {
         }
     }
     pub(crate) fn used(&self, node: NodeId) -> u64 {
-        let copies = self.copies.iter().filter(|(_, n)| *n == node).count();
+        let replicas = self.copies.iter().chain(&self.frames);
+        let copies = replicas.filter(|(_, n)| *n == node).count();
         (self.home.iter().filter(|(_, n)| *n == node).count() + copies) as u64
     }
     pub(crate) fn room(&self) -> Vec<u64> {
@@ -136,6 +139,7 @@ impl<P: Policy> Bench<P> {
     pub(crate) fn free(&mut self, object: ObjectId, pages: PageRange) {
         self.home.clear_range(pages, |_, _| {});
         self.copies.retain(|(p, _)| !pages.contains(*p));
+        self.frames.retain(|(p, _)| !pages.contains(*p));
         pages.iter().for_each(|p| self.armed[p.index()] = false);
         self.observe(&Event::Free { object, pages });
     }
@@ -192,6 +196,10 @@ impl<P: Policy> Bench<P> {
     pub(crate) fn copies(&self, page: PageNo) -> Vec<NodeId> {
         self.copies.iter().filter(|(p, _)| *p == page).map(|(_, n)| *n).collect()
     }
+    /// Nodes with a frame of the page.
+    pub(crate) fn frames(&self, page: PageNo) -> Vec<NodeId> {
+        self.frames.iter().filter(|(p, _)| *p == page).map(|(_, n)| *n).collect()
+    }
     /// Time goes by; the policy is polled at its end, without an event.
     pub(crate) fn later(&mut self, by: Ns) {
         self.now += by;
@@ -209,6 +217,27 @@ impl<P: Policy> Bench<P> {
         }
         self.policy.observe(event);
         self.decide();
+    }
+    /// Allots a frame; a full node gives up its oldest.
+    fn allot(&mut self, page: PageNo, on: NodeId) {
+        assert!(self.home(page).is_some(), "{page} has no home");
+        let there = self.home(page) == Some(on) || self.frames.contains(&(page, on));
+        let mut gone = None;
+        if !there && self.room()[on.index()] == 0 {
+            gone = self.frames.iter().position(|(_, n)| *n == on).map(|at| self.frames.remove(at).0);
+        }
+        let result = match there {
+            true => MoveResult::AlreadyThere,
+            false if self.room()[on.index()] == 0 => MoveResult::NoMemory,
+            false => MoveResult::Replicated,
+        };
+        if result == MoveResult::Replicated {
+            self.frames.push((page, on));
+        }
+        self.policy.outcome(&MoveOutcome { page, to: on, result, cost: Ns(1) });
+        if let Some(page) = gone {
+            self.policy.observe(&Event::FrameGone { page, node: on });
+        }
     }
     /// Polls until the policy has no more to say.
     fn decide(&mut self) {
@@ -237,6 +266,7 @@ impl<P: Policy> Bench<P> {
                     let result = if there { MoveResult::AlreadyThere } else { MoveResult::Moved };
                     self.home.set(page, to);
                     self.copies.retain(|(p, _)| *p != page);
+                    self.frames.retain(|(p, _)| *p != page);
                     self.moves += u64::from(!there);
                     self.policy.outcome(&MoveOutcome { page, to, result, cost: Ns(1) });
                 }
@@ -250,6 +280,7 @@ impl<P: Policy> Bench<P> {
                     }
                     self.policy.outcome(&MoveOutcome { page, to: on, result, cost: Ns(1) });
                 }
+                Decision::ReplicateLines { page, on } => self.allot(page, on),
                 Decision::Arm { pages } => pages.iter().for_each(|p| self.armed[p.index()] = true),
                 _ => {}
             }

@@ -699,6 +699,9 @@ impl Pass<'_> {
         let mut is_over = false;
         // Of the first rounds it is known only afterwards where they end.
         let total = if enough.is_none() { self.accesses() } else { None };
+        if let Some(line) = bound.told(total) {
+            self.task.remark(&line);
+        }
         let counted = if total.is_some() { "" } else { ", accesses" };
         let what = format!("{doing} {}{counted}", name.display());
         let mut progress = self.task.progress(&what, total);

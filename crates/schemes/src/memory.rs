@@ -10,7 +10,8 @@
 //!
 //! The simulation compares its process's resident memory with a bound from time to time, and stops
 //! beyond it. The bound is half of the memory that is free when the simulation starts, what control
-//! groups leave included, or what [`VARIABLE`] says.
+//! groups leave included, or what [`VARIABLE`] says. Before a long simulation begins, a line tells
+//! the bound.
 
 use std::fs::read_to_string;
 
@@ -27,10 +28,15 @@ const EVERY: u32 = 16;
 #[derive(Debug)]
 pub(crate) struct Bound {
     most: Bytes,
+    /// What may come on top of the memory that the process had before.
+    more: Bytes,
     /// Where the bound comes from, for the error.
     why: &'static str,
     reports: u32,
 }
+
+/// Accesses from which on a simulation is long: about a minute.
+const LONG: u64 = 100_000_000;
 
 /// The reason of a bound that nobody set.
 const HALF: &str = "the bound is half of the memory that was free at the start";
@@ -52,7 +58,18 @@ impl Bound {
             _ => (Bytes(free().map_or(u64::MAX, |free| free.0 / 2)), HALF),
         };
         let now = resident().unwrap_or_default();
-        Ok(Self { most: Bytes(now.0.saturating_add(more.0)), why, reports: 0 })
+        Ok(Self { most: Bytes(now.0.saturating_add(more.0)), more, why, reports: 0 })
+    }
+    /// The bound, for a person, if a simulation of `accesses` is long.
+    pub(crate) fn told(&self, accesses: Option<u64>) -> Option<String> {
+        let long = accesses.is_some_and(|n| n >= LONG) && self.more < Bytes(u64::MAX);
+        long.then(|| {
+            format!(
+                "the simulation stops if it takes more than {} of memory: {}",
+                size::show(Bytes(self.more.0 & !((1 << 20) - 1))),
+                self.why
+            )
+        })
     }
     /// Whether the process has more than the bound, looked at now and then.
     pub(crate) fn exceeded(&mut self) -> bool {
@@ -105,10 +122,18 @@ mod tests {
     }
 
     #[test]
+    fn a_long_simulation_tells_its_bound_before_it_begins() {
+        let bound = Bound { most: Bytes::gib(3), more: Bytes::gib(2), why: HALF, reports: 0 };
+        assert_eq!([None, Some(LONG - 1)].map(|n| bound.told(n)), [None, None]);
+        let told = bound.told(Some(LONG)).unwrap();
+        assert!(told.contains("2 GiB") && told.ends_with(HALF), "{told}");
+    }
+
+    #[test]
     fn the_bound_is_looked_at_now_and_then() {
-        let mut bound = Bound { most: Bytes(0), why: HALF, reports: 0 };
+        let mut bound = Bound { most: Bytes(0), more: Bytes(0), why: HALF, reports: 0 };
         let seen: Vec<bool> = (0..2 * EVERY).map(|_| bound.exceeded()).collect();
         assert_eq!(seen.iter().filter(|s| **s).count(), 2);
-        assert!(!Bound { most: Bytes(u64::MAX), why: HALF, reports: 0 }.exceeded());
+        assert!(!Bound { most: Bytes(u64::MAX), more: Bytes(0), why: HALF, reports: 0 }.exceeded());
     }
 }

@@ -158,7 +158,7 @@ prop_compose! {
         pages in prop::collection::btree_set(12u32..40, 1..5),
         numbers in any::<[u64; 5]>(),
         flags in any::<[bool; 3]>(),
-        sources in prop::collection::vec(source(), 80),
+        sources in prop::collection::vec(source(), 83),
         name in "[^\\p{Cc}]{0,20}",
         about in "[^\\p{Cc}]{0,20}",
         fitted in prop::collection::btree_map("[a-z-]{1,9}", 0u8..101, 0..3),
@@ -196,7 +196,9 @@ prop_compose! {
                 homenode_machine::Fitted { program, coverage, access }
             })
             .collect();
-        let mut m = Machine { topology, about, sources: BTreeMap::new(), fitted, os, origin: MachineOrigin::File("m.toml".into()) };
+        let bus = flags[0].then(|| homenode_machine::Bus { bandwidth: MbPerS(numbers[0].max(1)), cpus: (numbers[1] as u32 % 65_536).max(1) });
+        let window = flags[1].then(|| (numbers[2] as u32).max(1));
+        let mut m = Machine { topology, about, sources: BTreeMap::new(), fitted, bus, window, os, origin: MachineOrigin::File("m.toml".into()) };
         // Sources on a random subset of the paths that this machine has, nodes one by one.
         let mut paths: Vec<String> = m.values().into_iter().map(|v| v.path).filter(|p| !p.starts_with("nodes.")).collect();
         for i in 0..n {

@@ -122,9 +122,9 @@ fn breaks_even(words: &str, n: usize) -> bool {
     }
 }
 
-/// Figure 3, by version: UMA, SI, SI+TMIG.
+/// Figure 3, by version: UMA, SI, SI+TMIG, and the same with replicas of pages.
 pub(super) fn figure3(shown: &mut Shown, program: &Program, series: &[Vec<Ps>]) {
-    let [uma, si, tmig] = series else { return };
+    let [uma, si, tmig, ..] = series else { return };
     let (Some(near), Some(far)) = (Series(uma.clone()).last(), Series(si.clone()).last()) else { return };
     let name = program.name;
     let ours = far.secs() / near.secs();

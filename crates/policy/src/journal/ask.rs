@@ -126,7 +126,9 @@ impl<P: Policy> Driver<P> {
             Decision::Move { page, to } if to.index() < context.nodes() => {
                 self.answer(page, to, MoveResult::Moved);
             }
-            Decision::Replicate { page, on } if on.index() < context.nodes() => {
+            Decision::Replicate { page, on } | Decision::ReplicateLines { page, on }
+                if on.index() < context.nodes() =>
+            {
                 self.answer(page, on, MoveResult::Replicated);
             }
             _ => {}

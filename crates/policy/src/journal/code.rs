@@ -21,6 +21,7 @@ const REGION_END: u8 = 8;
 const ITERATION: u8 = 9;
 const COLLAPSED: u8 = 10;
 const NEXT_TOUCH: u8 = 11;
+const FRAME_GONE: u8 = 12;
 const POLL: u8 = 16;
 const OUTCOME: u8 = 17;
 /// An event that the writer did not know. A journal with one cannot be replayed.
@@ -34,6 +35,7 @@ const PLACE: u8 = 1;
 const MOVE: u8 = 2;
 const ARM: u8 = 3;
 const REPLICATE: u8 = 4;
+const REPLICATE_LINES: u8 = 5;
 
 const RESULTS: [MoveResult; 7] = [
     MoveResult::Moved,
@@ -122,6 +124,10 @@ impl Encoder {
                 self.tagged_page(COLLAPSED, page);
                 self.node(home);
             }
+            Event::FrameGone { page, node } => {
+                self.tagged_page(FRAME_GONE, page);
+                self.node(node);
+            }
             Event::NextTouchRequest { pages } => {
                 self.bytes.push(NEXT_TOUCH);
                 self.range(pages);
@@ -169,6 +175,10 @@ impl Encoder {
             }
             Decision::Replicate { page, on } => {
                 self.tagged_page(REPLICATE, page);
+                self.node(on);
+            }
+            Decision::ReplicateLines { page, on } => {
+                self.tagged_page(REPLICATE_LINES, page);
                 self.node(on);
             }
             _ => self.bytes.push(UNKNOWN),
@@ -304,6 +314,7 @@ impl<'a> Decoder<'a> {
             REGION_END => Event::RegionEnd { region: self.small()? },
             ITERATION => Event::Iteration { number: self.small()? },
             COLLAPSED => Event::Collapsed { page: self.page()?, home: self.node()? },
+            FRAME_GONE => Event::FrameGone { page: self.page()?, node: self.node()? },
             NEXT_TOUCH => Event::NextTouchRequest { pages: self.range()? },
             _ => return Err(self.bad("a record of an unknown kind")),
         };
@@ -337,6 +348,7 @@ impl<'a> Decoder<'a> {
             MOVE => Decision::Move { page: self.page()?, to: self.node()? },
             ARM => Decision::Arm { pages: self.range()? },
             REPLICATE => Decision::Replicate { page: self.page()?, on: self.node()? },
+            REPLICATE_LINES => Decision::ReplicateLines { page: self.page()?, on: self.node()? },
             _ => return Err(self.bad("a decision of an unknown kind")),
         })
     }

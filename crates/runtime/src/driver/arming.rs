@@ -121,7 +121,9 @@ impl Driver {
                 Decision::Move { page, to } => {
                     self.add_to_run(&mut run, same_target(page, to, true));
                 }
-                Decision::Replicate { page, on } => self.refuse_copy(page, on),
+                Decision::Replicate { page, on } | Decision::ReplicateLines { page, on } => {
+                    self.refuse_copy(page, on);
+                }
                 _ => {}
             }
         }
@@ -343,7 +345,9 @@ impl Driver {
                 self.add_to_arm(pages, &mut list);
                 self.arm(&list);
             }
-            Decision::Replicate { page, on } => self.refuse_copy(page, on),
+            Decision::Replicate { page, on } | Decision::ReplicateLines { page, on } => {
+                self.refuse_copy(page, on);
+            }
             _ => {}
         }
     }

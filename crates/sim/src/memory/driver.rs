@@ -8,6 +8,7 @@ use homenode_policy::{MOST_POLLS, Step};
 
 use super::outcome::{IterationMark, Migration, RegionTime};
 use super::pages::Page;
+use super::paths::Size;
 use super::thread::{OpenRegion, State};
 use super::{Memory, MemoryError, Mover};
 use homenode_order::firsts::UNIT;
@@ -32,6 +33,9 @@ pub(super) struct Told {
     /// It was polled for that, and no step came since.
     polled: bool,
     decisions: DecisionBuf,
+    /// Frames that were given up while a decision was carried out: the policy hears of the outcome
+    /// first.
+    gone: Vec<(PageNo, NodeId)>,
 }
 
 impl Told {
@@ -43,6 +47,7 @@ impl Told {
             wake: u64::MAX,
             polled: false,
             decisions: DecisionBuf::new(),
+            gone: Vec::new(),
         }
     }
 }
@@ -103,9 +108,14 @@ impl Memory {
         }
     }
 
-    /// A page without a home needs the memory of copies.
+    /// A page without a home needs the memory of a frame or of copies.
     #[cold]
     fn give_up_copies(&mut self, t: usize) -> Result<(), MemoryError> {
+        if let Some((page, node)) = self.pages.nearest_frame(self.threads[t].node) {
+            self.give_up_frame(t, page, node);
+            self.policy.observe(&Event::FrameGone { page, node });
+            return self.decide(t);
+        }
         for page in self.pages.copied() {
             self.pages.collapse(page);
             self.ledger.collapsed += 1;
@@ -119,7 +129,7 @@ impl Memory {
     #[cold]
     pub(super) fn collapse(&mut self, t: usize, page: PageNo) -> Result<(), MemoryError> {
         self.pages.collapse(page);
-        self.charge(t, Bytes::ZERO);
+        self.charge(t, Bytes::ZERO, false);
         self.ledger.collapsed += 1;
         self.policy.observe(&Event::Collapsed { page, home: self.pages.get(page).home() });
         self.decide(t)
@@ -176,6 +186,7 @@ impl Memory {
             }
             Decision::Move { page, to } => self.answer(t, page, to, Self::move_page),
             Decision::Replicate { page, on } => self.answer(t, page, on, Self::replicate),
+            Decision::ReplicateLines { page, on } => self.answer(t, page, on, Self::replicate_lines),
             Decision::Arm { pages } => self.pages.arm(pages),
             // A decision that this driver does not know cannot be carried out.
             _ => self.ledger.moves_refused += 1,
@@ -196,14 +207,18 @@ impl Memory {
         // What the thread waited for, or what an engine of its own spent on it.
         let cost = Ps(self.threads[t].now - before.0).max(self.ledger.migration - before.1).ns();
         self.policy.outcome(&MoveOutcome { page, to, result, cost });
+        for (page, node) in self.told.gone.drain(..) {
+            self.policy.observe(&Event::FrameGone { page, node });
+        }
     }
 
     /// Thread `t` pays for `bytes` of a page that are moved or copied, and for the page tables;
-    /// when it began to, and how long it took, waiting for others who do the same included.
-    fn charge(&mut self, t: usize, bytes: Bytes) -> (u64, Ps) {
+    /// when it began to, and how long it took, waiting for others who do the same included. What an
+    /// engine of its own can do (`decided`) is on the engine's time.
+    fn charge(&mut self, t: usize, bytes: Bytes, decided: bool) -> (u64, Ps) {
         let others = self.alive.saturating_sub(1);
         let cost = self.fixed.migration.of(bytes, others).ps().0;
-        if self.fixed.options.mover == Mover::Apart && self.touched.is_none() && bytes > Bytes::ZERO {
+        if self.fixed.options.mover == Mover::Apart && self.touched.is_none() && decided {
             self.ledger.migration += Ps(cost);
             return (self.threads[t].now, Ps(cost));
         }
@@ -244,16 +259,62 @@ impl Memory {
         if !self.pages.can_copy_to(on) {
             return MoveResult::Unsupported;
         }
+        if self.pages.get(page).is_framed() {
+            return MoveResult::Busy;
+        }
         if !self.pages.has_room(on) {
             return MoveResult::NoMemory;
         }
-        let (begun, _) = self.charge(t, self.fixed.page);
+        let (begun, _) = self.charge(t, self.fixed.page, true);
         self.pages.copy(page, on);
         if self.fixed.options.copy_traffic {
             self.paths.copy(begun, home, on);
         }
         self.ledger.replicated += 1;
         MoveResult::Replicated
+    }
+
+    /// Allots a frame on a node; the lines come when they are used.
+    fn replicate_lines(&mut self, t: usize, page: PageNo, on: NodeId) -> MoveResult {
+        let state = if page.0 < super::pages::MAX_PAGES { Some(self.pages.get(page)) } else { None };
+        let Some(state) = state.filter(|s| s.is_placed()) else { return MoveResult::NoPage };
+        if state.home() == on || self.pages.frames.has(page, on) {
+            return MoveResult::AlreadyThere;
+        }
+        // Where remote lines are not cached, each access goes to the home.
+        if !self.pages.can_copy_to(on) || !self.fixed.remote_cacheable {
+            return MoveResult::Unsupported;
+        }
+        if state.is_copied() {
+            return MoveResult::Busy;
+        }
+        if !self.pages.has_room(on) {
+            let Some(least) = self.pages.frames.least_recently_missed(on, Some(page)) else {
+                return MoveResult::NoMemory;
+            };
+            self.give_up_frame(t, least, on);
+            self.told.gone.push((least, on));
+        }
+        self.charge(t, Bytes::ZERO, true);
+        self.pages.allot(page, on);
+        self.ledger.replicated += 1;
+        MoveResult::Replicated
+    }
+
+    /// A node gives up its frame of a page; lines that are newer there go home.
+    fn give_up_frame(&mut self, t: usize, page: PageNo, node: NodeId) {
+        let home = self.pages.get(page).home();
+        let owned = self.pages.give_up_frame(page, node);
+        self.send_home(t, node, home, owned);
+        self.ledger.lines.frames_given_up += 1;
+    }
+
+    /// `lines` of a frame on `node` are written back; nobody waits.
+    fn send_home(&mut self, t: usize, node: NodeId, home: NodeId, lines: u64) {
+        let now = self.threads[t].now;
+        for _ in 0..lines {
+            self.paths.store(now, node, home, Size::Line);
+        }
     }
 
     fn move_page(&mut self, t: usize, page: PageNo, to: NodeId) -> MoveResult {
@@ -265,12 +326,16 @@ impl Memory {
         if from == to {
             return MoveResult::AlreadyThere;
         }
-        // A copy that is there already makes room for the page itself.
-        if !self.pages.has_room(to) && !self.pages.has_copy(page, to) {
+        // A copy or a frame that is there already makes room for the page itself.
+        let there = self.pages.has_copy(page, to) || self.pages.frames.has(page, to);
+        if !self.pages.has_room(to) && !there {
             return MoveResult::NoMemory;
         }
         self.pages.collapse(page);
-        let (begun, waited_and_moved) = self.charge(t, self.fixed.page);
+        for (node, lines) in self.pages.give_up_frames(page) {
+            self.send_home(t, node, from, lines);
+        }
+        let (begun, waited_and_moved) = self.charge(t, self.fixed.page, true);
         self.pages.settle(page, to);
         if self.fixed.options.copy_traffic {
             self.paths.copy(begun, from, to);

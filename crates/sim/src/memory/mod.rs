@@ -44,6 +44,13 @@
 //!   reach stage 3 are seen: a store that hits a line which its CPU had modified before the page
 //!   was copied is missed. Copies take memory, which they give back when a page without a home
 //!   needs it. A machine's first 64 nodes can hold them.
+//! - **Frames** ([`Decision::ReplicateLines`](homenode_model::Decision)) hold the lines of a page
+//!   that their node has used, coherent by line (the module `frames`). Allotting one costs what a
+//!   move costs, less the copying. A line that a frame has is local memory. Any other comes from
+//!   the home, and takes the time of the frame's memory to be kept there. A write waits for the
+//!   nodes whose frames lose the line. Looking up a line's state takes no time: hardware does it
+//!   beside the access. A node without room gives up the frame that has gone without a miss for
+//!   longest; lines that are newer there go home.
 //! - **Decisions at marks and wake-ups** are carried out on the time of the thread whose mark it
 //!   is, or whose turn it is; with [`Mover::Apart`] on nobody's.
 //!
@@ -54,6 +61,7 @@
 //! costs 40 bytes.
 
 mod driver;
+mod frames;
 mod outcome;
 mod pages;
 pub(crate) mod paths;
@@ -68,7 +76,9 @@ mod thread;
 mod turns;
 pub(crate) mod window;
 
-pub use outcome::{Counts, IterationMark, LatencySums, Migration, Outcome, RegionTime, ThreadTime};
+pub use outcome::{
+    Counts, IterationMark, LatencySums, LineCounts, Migration, Outcome, RegionTime, ThreadTime,
+};
 pub(crate) use pages::MAX_PAGES;
 
 use std::collections::BTreeMap;
@@ -302,6 +312,7 @@ struct Ledger {
     migration: Ps,
     migrations: Vec<Migration>,
     replicated: u64,
+    lines: LineCounts,
     collapsed: u64,
     moves_refused: u64,
     places_refused: u64,
@@ -401,6 +412,7 @@ impl Memory {
                 migration: Ps::ZERO,
                 migrations: Vec::new(),
                 replicated: 0,
+                lines: LineCounts::default(),
                 collapsed: 0,
                 moves_refused: 0,
                 places_refused: 0,
@@ -534,7 +546,7 @@ impl Memory {
         Ok(())
     }
 
-    /// An access to a page that has no home, is armed, or has copies.
+    /// An access to a page that has no home, is armed, or has copies or frames.
     fn access_special(
         &mut self,
         t: usize,
@@ -547,7 +559,9 @@ impl Memory {
         let mut state = self.pages.get(page);
         if cause == Cause::WriteBack {
             if state.is_placed() {
-                self.serve(t, line, state.home(), write, cause);
+                let node = self.threads[t].node;
+                let owns = state.is_framed() && self.pages.frames.owns(line, node);
+                self.serve(t, line, if owns { node } else { state.home() }, write, cause);
             } else {
                 self.ledger.lost_write_backs += 1;
             }
@@ -567,6 +581,11 @@ impl Memory {
             return Ok(());
         }
         let state = self.pages.get(page);
+        if state.is_framed() && cause != Cause::Uncached {
+            self.serve_framed(t, line, state.home(), write, cause);
+            self.next(t);
+            return Ok(());
+        }
         let node = self.threads[t].node;
         let copied = state.is_copied() && self.pages.has_copy(page, node);
         self.serve(t, line, if copied { node } else { state.home() }, write, cause);
@@ -590,9 +609,41 @@ impl Memory {
         Ok(())
     }
 
-    /// An access to a page with a home.
+    /// An access to a page that has frames.
+    fn serve_framed(&mut self, t: usize, line: LineNo, home: NodeId, write: bool, cause: Cause) {
+        let (node, now) = (self.threads[t].node, self.threads[t].now);
+        let frames = &mut self.pages.frames;
+        let found = match write || cause == Cause::Upgrade {
+            true => frames.write(line, node, home),
+            false => frames.read(line, node, home),
+        };
+        let losers = (0..64).filter(|n| found.invalidated >> n & 1 != 0).map(NodeId);
+        let answered = losers.map(|n| self.paths.latency(home, n)).max().unwrap_or(0);
+        self.ledger.lines.invalidated += u64::from(found.invalidated.count_ones());
+        if found.fetched {
+            self.ledger.lines.fetched += 1;
+            self.paths.store(now, node, node, Size::Line);
+        }
+        self.serve_not_before(t, line, found.from, write, cause, answered);
+    }
+
+    /// An access that the memory of `home` answers.
     #[inline]
     fn serve(&mut self, t: usize, line: LineNo, home: NodeId, write: bool, cause: Cause) {
+        self.serve_not_before(t, line, home, write, cause, 0);
+    }
+
+    /// The same; it takes `answered` at least, because other nodes must answer first.
+    #[inline]
+    fn serve_not_before(
+        &mut self,
+        t: usize,
+        line: LineNo,
+        home: NodeId,
+        write: bool,
+        cause: Cause,
+        answered: u64,
+    ) {
         let page = PageNo(line.0 >> self.fixed.lines);
         let thread = &mut self.threads[t];
         let (node, now) = (thread.node, thread.now);
@@ -624,6 +675,7 @@ impl Memory {
         if coverage > Percent::ZERO && cause.is_miss() && thread.streams.follows(line) {
             latency = coverage.off(latency);
         }
+        latency = latency.max(answered);
         let queued = match cause {
             Cause::Upgrade if cached => 0,
             _ => self.paths.fetch(now, node, home, if cached { Size::Line } else { Size::Word }),
@@ -692,6 +744,7 @@ impl Memory {
             migration: ledger.migration,
             migrations: ledger.migrations,
             replicated: ledger.replicated,
+            lines: ledger.lines,
             collapsed: ledger.collapsed,
             moves_refused: ledger.moves_refused,
             places_refused: ledger.places_refused,

@@ -146,6 +146,17 @@ pub struct Migration {
     pub cost: Ps,
 }
 
+/// What happened to the lines of frames ([`Decision::ReplicateLines`](homenode_model::Decision)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineCounts {
+    /// Lines that a frame got from elsewhere.
+    pub fetched: u64,
+    /// Lines that a frame lost because another node wrote.
+    pub invalidated: u64,
+    /// Frames that were given up because their memory was needed.
+    pub frames_given_up: u64,
+}
+
 /// Sums of latency × accesses over the timed part: what placement alone can change, without queues
 /// and overlap.
 ///
@@ -202,8 +213,10 @@ pub struct Outcome {
     pub migration: Ps,
     /// The first moves, as many as the options allow.
     pub migrations: Vec<Migration>,
-    /// Copies made of pages.
+    /// Copies made of pages, and frames allotted for them.
     pub replicated: u64,
+    /// Lines of frames.
+    pub lines: LineCounts,
     /// Pages that lost their copies because somebody wrote, or their memory was needed.
     pub collapsed: u64,
     /// Moves and copies asked for that were not carried out: there already, no room, no page.

@@ -1,8 +1,9 @@
-//! Homes of pages, their copies, which are armed, and how full the nodes are: 4 bytes a page, 8
-//! more where there are copies.
+//! Homes of pages, their copies and frames, which are armed, and how full the nodes are: 4 bytes a
+//! page, 8 more where there are copies.
 
-use homenode_model::{Bytes, NodeId, PageNo, PageRange, Placement, Rows, Topology};
+use homenode_model::{Bytes, LineNo, NodeId, PageNo, PageRange, Placement, Rows, Topology};
 
+use super::frames::Frames;
 use homenode_order::step::ByteRange;
 
 /// Pages from here on are refused: 4 TiB of 4 KiB pages. Canonical addresses are compact, so only a
@@ -23,10 +24,12 @@ impl Page {
     const HOMELESS: u8 = 1;
     const ARMED: u8 = 2;
     const COPIED: u8 = 4;
+    const FRAMED: u8 = 8;
     const NOWHERE: u16 = u16::MAX;
     const UNTOUCHED: Self = Self { home: Self::NOWHERE, flags: Self::HOMELESS, listed: false };
 
-    /// Has a home and no copies, and is not armed: an access goes to its home, and that is all.
+    /// Has a home and neither copies nor frames, and is not armed: an access goes to its home, and
+    /// that is all.
     #[inline]
     pub(super) const fn is_plain(self) -> bool {
         self.flags == 0
@@ -40,6 +43,11 @@ impl Page {
     #[inline]
     pub(super) const fn is_copied(self) -> bool {
         self.flags & Self::COPIED != 0
+    }
+    /// Has frames on other nodes than its home.
+    #[inline]
+    pub(super) const fn is_framed(self) -> bool {
+        self.flags & Self::FRAMED != 0
     }
     /// Has a home.
     #[inline]
@@ -55,14 +63,15 @@ impl Page {
 
 /// All pages and nodes' memory.
 ///
-/// Invariants: `used[n]` pages and copies of pages are on node n; it never exceeds `capacity[n]`,
-/// which is 0 without memory. A page has a copy nowhere or on other nodes than its home, and only
-/// if it has a home.
+/// Invariants: `used[n]` pages, copies and frames are on node n; it never exceeds `capacity[n]`,
+/// which is 0 without memory. A page has copies or frames or neither, on other nodes than its home,
+/// and only if it has a home.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
     table: Rows<Page>,
     /// Nodes with a copy of the page, one bit each.
     copies: Rows<u64>,
+    pub(super) frames: Frames,
     shift: u32,
     capacity: Vec<u64>,
     used: Vec<u64>,
@@ -71,9 +80,12 @@ pub(super) struct Pages {
 
 impl Pages {
     pub(super) fn new(topology: &Topology, page: Bytes) -> Self {
+        let line = topology.caches.last().map_or(LineNo::BYTES, |c| c.line.0);
+        let step = (line / LineNo::BYTES).max(1);
         Self {
             table: Rows::new(1, Page::UNTOUCHED),
             copies: Rows::new(1, 0),
+            frames: Frames::new(page.0.trailing_zeros() - LineNo::SHIFT, step),
             shift: page.0.trailing_zeros(),
             capacity: topology.nodes.iter().map(|n| n.memory.0 / page.0).collect(),
             used: vec![0; topology.nodes.len()],
@@ -112,8 +124,11 @@ impl Pages {
         cell.home = node.0;
         cell.flags &= !Page::HOMELESS;
     }
-    /// Takes the homes of `pages` away, and their copies.
+    /// Takes the homes of `pages` away, their copies and their frames.
     pub(super) fn free(&mut self, pages: PageRange) {
+        for page in self.frames.of(pages) {
+            self.give_up_frames(page);
+        }
         for (_, row) in self.table.range_mut(pages.indices()) {
             if row[0].is_placed() {
                 self.used[usize::from(row[0].home)] -= 1;
@@ -147,6 +162,37 @@ impl Pages {
             give_back(&mut self.used, std::mem::take(&mut self.copies.row_mut(page.index())[0]));
             self.table.row_mut(page.index())[0].flags &= !Page::COPIED;
         }
+    }
+    /// Allots a frame for a placed page on a node that [`Pages::can_copy_to`], has room, and has
+    /// neither the page nor a frame.
+    pub(super) fn allot(&mut self, page: PageNo, node: NodeId) {
+        self.used[node.index()] += 1;
+        debug_assert!(self.used[node.index()] <= self.capacity[node.index()], "{node} is over-full");
+        self.frames.allot(page, node);
+        self.table.row_mut(page.index())[0].flags |= Page::FRAMED;
+    }
+    /// Gives up the frame of `page` on `node`; how many of its lines must go home first.
+    pub(super) fn give_up_frame(&mut self, page: PageNo, node: NodeId) -> u64 {
+        let Some((owned, last)) = self.frames.give_up(page, node) else { return 0 };
+        self.used[node.index()] -= 1;
+        if last {
+            self.table.row_mut(page.index())[0].flags &= !Page::FRAMED;
+        }
+        owned
+    }
+    /// Gives up all frames of `page`; for each node, how many lines must go home first.
+    pub(super) fn give_up_frames(&mut self, page: PageNo) -> Vec<(NodeId, u64)> {
+        let all = self.frames.give_up_all(page);
+        for (node, _) in &all {
+            self.used[node.index()] -= 1;
+        }
+        self.table.row_mut(page.index())[0].flags &= !Page::FRAMED;
+        all
+    }
+    /// The nearest node to `node` that has a frame, and the page whose frame it would give up.
+    pub(super) fn nearest_frame(&self, node: NodeId) -> Option<(PageNo, NodeId)> {
+        let holders = self.nearest[node.index()].iter();
+        holders.copied().find_map(|n| Some((self.frames.least_recently_missed(n, None)?, n)))
     }
     /// Pages that have copies, ascending.
     pub(super) fn copied(&self) -> Vec<PageNo> {

@@ -3,6 +3,7 @@
 mod bandwidth;
 mod chunks;
 mod copies;
+mod frames;
 mod latency;
 mod moving;
 mod refusals;
