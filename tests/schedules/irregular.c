@@ -1,11 +1,11 @@
-/* irregular: four programs whose loops take different times by iteration and touch memory irregularly,
- * with a schedule that the run-time chooses. For measurements of schedules in the simulator.
+/* irregular: four programs whose iterations take different times and touch memory irregularly, with
+ * a schedule that the run-time chooses. For measurements of schedules in the simulator.
  *
  *   irregular pagerank|cg|pic|bfs SIZE ROUNDS
  *
  * pagerank  vertices pull from random neighbours; degrees follow a power law
  * cg        conjugate gradients on an unstructured matrix with 3 to 11 entries a row
- * bfs       breadth-first searches from ROUNDS sources; unvisited vertices look for visited neighbours
+ * bfs       breadth-first searches from ROUNDS sources: unvisited vertices ask their neighbours
  * pic       rows of cells with as many particles as a moving bump has there; fields of three rows
  */
 #include <math.h>

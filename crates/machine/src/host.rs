@@ -183,18 +183,7 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: MachineOrigin) -> Result<
         remote_cacheable: true,
         counts_references: false,
     };
-    for (path, why) in [
-        ("link", "not known to hwloc, so not limited; see `measure`"),
-        ("remote_cacheable", "cache-coherent, as every machine that boots one Linux"),
-        ("core.access", "one to two cycles at 3 GHz with overlap"),
-        ("core.outstanding", "line-fill buffers of a core of today"),
-        ("migration.fixed", "reported move_pages rates on a 2-socket Zen 3"),
-        ("migration.per_kib", "reported move_pages rates on a 2-socket Zen 3"),
-        ("migration.shootdown", "an interrupt of microseconds, shared by a batch of pages"),
-        ("migration.serialised", "disjoint ranges move in parallel"),
-    ] {
-        sources.insert(path.into(), format!("{ASSUMED}: {why}"));
-    }
+    assume(&mut sources);
     let os = OsNumbers {
         cpus: nodes.iter().flat_map(|n| n.cpus.iter().copied()).collect(),
         nodes: nodes.iter().map(|n| n.os).collect(),
@@ -211,6 +200,22 @@ fn read(hw: &hwlocality::Topology, name: &str, origin: MachineOrigin) -> Result<
     };
     machine.check()?;
     Ok(machine)
+}
+
+/// Says of what hwloc does not tell why it was assumed.
+fn assume(sources: &mut BTreeMap<String, String>) {
+    for (path, why) in [
+        ("link", "not known to hwloc, so not limited; see `measure`"),
+        ("remote_cacheable", "cache-coherent, as every machine that boots one Linux"),
+        ("core.access", "one to two cycles at 3 GHz with overlap"),
+        ("core.outstanding", "line-fill buffers of a core of today"),
+        ("migration.fixed", "reported move_pages rates on a 2-socket Zen 3"),
+        ("migration.per_kib", "reported move_pages rates on a 2-socket Zen 3"),
+        ("migration.shootdown", "an interrupt of microseconds, shared by a batch of pages"),
+        ("migration.serialised", "disjoint ranges move in parallel"),
+    ] {
+        sources.insert(path.into(), format!("{ASSUMED}: {why}"));
+    }
 }
 
 /// Nodes with memory or CPUs that may be used, by the kernel's number, each CPU on one of them.

@@ -84,6 +84,15 @@ impl Machine {
         if m.stops {
             line(format!("stops = {}", self.sourced("migration.stops", "true")));
         }
+        self.write_fitted(&mut line);
+        if let Some(os) = &self.os {
+            line(format!("\n[os]\ncpus = {}", list(os.cpus.iter())));
+            line(format!("nodes = {}", list(os.nodes.iter())));
+        }
+        out
+    }
+
+    fn write_fitted(&self, line: &mut dyn FnMut(String)) {
         for f in &self.fitted {
             line(format!("\n[[fitted]]\nprogram = {}", quoted(&f.program)));
             let path = format!("fitted.{}.coverage", f.program);
@@ -93,11 +102,6 @@ impl Machine {
                 line(format!("access = {}", self.sourced(&path, &quoted(&show_ps(access)))));
             }
         }
-        if let Some(os) = &self.os {
-            line(format!("\n[os]\ncpus = {}", list(os.cpus.iter())));
-            line(format!("nodes = {}", list(os.nodes.iter())));
-        }
-        out
     }
 
     fn write_nodes(&self, line: &mut dyn FnMut(String)) {

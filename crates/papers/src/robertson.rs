@@ -250,6 +250,19 @@ impl<'a> Robertson<'a> {
             }
         }
         self.rows_that_cannot_be(&mut table, &stand_ins, TABLE_1.iter().map(|r| (r.number, r.pairs)));
+        self.table1_notes(&mut table, &errors);
+        let mut shown = Shown::new(table);
+        table1_verdicts(&mut shown, &triads);
+        if self.host.synthetic {
+            shown.lacks.push(
+                "idle cycles of the bus between two lines, and the other jobs of the paper's machine: both make triad slower",
+            );
+        }
+        Ok(shown)
+    }
+
+    /// What the numbers of Table 1 are. `errors`: how far ours are from the paper's, in percent.
+    fn table1_notes(&self, table: &mut Table, errors: &[f64]) {
         table.note(format!(
             "both: the best of several rounds, all threads together; ours: arrays of {} MiB each, 4 KiB pages, regular stores",
             self.buffer >> 20
@@ -269,14 +282,6 @@ impl<'a> Robertson<'a> {
                 range(f64::NEG_INFINITY, f64::max)
             ));
         }
-        let mut shown = Shown::new(table);
-        table1_verdicts(&mut shown, &triads);
-        if self.host.synthetic {
-            shown.lacks.push(
-                "idle cycles of the bus between two lines, and the other jobs of the paper's machine: both make triad slower",
-            );
-        }
-        Ok(shown)
     }
 
     /// What machine ours is from.

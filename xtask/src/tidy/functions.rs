@@ -14,7 +14,6 @@ const LEFT: &[(&str, &str, usize)] = &[
     ("crates/cache/src/hierarchy.rs", "behind_the_front", 126),
     ("crates/export/tests/bounded.rs", "hostile_data_sets_end_in_words_within_256_mib", 166),
     ("crates/papers/src/robertson.rs", "figure2", 81),
-    ("crates/papers/src/robertson.rs", "table1", 88),
     ("crates/wire/tests/it/live.rs", "record", 86),
 ];
 
