@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use homenode_model::NodeId;
-use homenode_runtime::driver::{Clocks, Settings};
+use homenode_runtime::driver::{Clocks, DriverSettings};
 use homenode_runtime::moving;
 use homenode_schedule::book::Promise;
 use homenode_schedule::file::{self, Imported};
@@ -48,7 +48,7 @@ struct Machine {
     order: StealOrder,
     cpus: Vec<Option<NodeId>>,
     folder: PathBuf,
-    settings: Settings,
+    settings: DriverSettings,
     to: bool,
 }
 
@@ -74,7 +74,7 @@ pub fn is_on() -> bool {
 }
 
 /// Takes the run's settings, before the program's first loop.
-pub fn start(settings: &Settings) {
+pub fn start(settings: &DriverSettings) {
     let Some(asked) = settings.schedule else { return };
     let nodes = settings.machine.nodes();
     let mut book = Book::new(asked.mode, u16::try_from(nodes).unwrap_or(u16::MAX));
@@ -158,7 +158,7 @@ pub fn facts_alone() -> Option<(PathBuf, Facts)> {
 
 /// A loop as a thread starts it.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct StartedLoop {
     /// The return address of the call.
     pub site: usize,
     /// Its iterations.
@@ -259,7 +259,7 @@ pub struct Level {
     /// The thread's number, where the team does not ask for it.
     number: u32,
     /// The loop that the team began with, if the thread has not started it.
-    first: *const Ask,
+    first: *const StartedLoop,
     at: At,
     execution: *const Execution,
     record: *mut Recorded,
@@ -288,7 +288,7 @@ impl Level {
     };
 
     /// At the beginning of a team, which `first` may be a loop of.
-    pub const fn of(team: *const Team, first: *const Ask) -> Self {
+    pub const fn of(team: *const Team, first: *const StartedLoop) -> Self {
         Self { team, first, ..Self::NONE }
     }
 
@@ -379,7 +379,7 @@ pub enum Start {
 }
 
 /// The thread starts a loop.
-pub fn start_loop(ask: &Ask) -> Start {
+pub fn start_loop(ask: &StartedLoop) -> Start {
     let level = level();
     // What a cancelled loop has left.
     leave_loop(level, false);
@@ -403,7 +403,7 @@ pub fn start_loop(ask: &Ask) -> Start {
                 let of_team = || if number == 0 { NEXT_TEAMS.swap(0, Ordering::Relaxed) } else { 0 };
                 let named = if named == 0 { of_team() } else { named };
                 let execution =
-                    decide(&Ask { site: if named == 0 { ask.site } else { named }, ..*ask }, threads);
+                    decide(&StartedLoop { site: if named == 0 { ask.site } else { named }, ..*ask }, threads);
                 open.push(Open { number, execution: execution.clone(), to_come: threads - 1 });
                 execution
             }
@@ -483,7 +483,7 @@ fn now() -> u64 {
 }
 
 /// Has the book decide. What it cannot decide is the program's own.
-fn decide(ask: &Ask, threads: u32) -> Option<Arc<Execution>> {
+fn decide(ask: &StartedLoop, threads: u32) -> Option<Arc<Execution>> {
     if !ON.load(Ordering::Acquire) || state::inside() {
         return None;
     }

@@ -18,7 +18,7 @@ use homenode_schedule::book::Promise;
 
 use crate::callers::{self, Target};
 use crate::gomp::{Real, call, missing, real};
-use crate::loops::{self, Ask, Known, Level, Next, Numbers, Start, Team};
+use crate::loops::{self, Known, Level, Next, Numbers, Start, StartedLoop, Team};
 use crate::stub::{exported, front};
 
 /// The number of the first entry point here, behind those of [`crate::gomp`].
@@ -123,7 +123,7 @@ struct Led {
     data: usize,
     team: Team,
     /// The loop that the team begins with.
-    first: Option<Ask>,
+    first: Option<StartedLoop>,
 }
 
 /// A thread of a team runs the team's function.
@@ -144,17 +144,17 @@ pub fn first_loop(
     ascends: Ascends,
     [start, end, step, chunk]: [usize; 4],
     caller: usize,
-) -> Option<Ask> {
+) -> Option<StartedLoop> {
     let space = Space::excluding(signed(start), signed(end), signed(step))?;
     let (chunk, promise) = promise(caller, named, ascends, chunk)?;
-    Some(Ask { site: caller, space, chunk, promise, including: false })
+    Some(StartedLoop { site: caller, space, chunk, promise, including: false })
 }
 
 /// Runs a team: `args` are those of the call, function and data first.
 ///
 /// # Safety
 /// The arguments of a call of libgomp's function `run` by `caller`.
-pub unsafe fn run(function: Real, args: [usize; 8], caller: usize, first: Option<Ask>) -> usize {
+pub unsafe fn run(function: Real, args: [usize; 8], caller: usize, first: Option<StartedLoop>) -> usize {
     let [f, data, c, d, e, g, h, i] = args;
     let thread = number(caller, THREAD, c"omp_get_thread_num");
     let threads = number(caller, THREADS, c"omp_get_num_threads");
@@ -232,7 +232,7 @@ front! {
             true => unsigned(a, start, end, step),
             false => Space::excluding(signed(start), signed(end), signed(step)),
         };
-        let ask = space.zip(promise(caller, named, ascends, chunk)).map(|(space, (chunk, promise))| Ask {
+        let ask = space.zip(promise(caller, named, ascends, chunk)).map(|(space, (chunk, promise))| StartedLoop {
             site: caller,
             space,
             chunk,

@@ -14,7 +14,7 @@ use homenode_schedule::book::Promise;
 
 use crate::callers::{self, Target};
 use crate::gomp::{call, missing, real};
-use crate::loops::{self, Ask, Known, Level, Next, Start, Team};
+use crate::loops::{self, Known, Level, Next, Start, StartedLoop, Team};
 use crate::loops_gomp::{Ascends, promise_of_set, set_schedule};
 use crate::stub::{exported, front};
 
@@ -125,7 +125,7 @@ front! {
             loops::end_loop();
             let space = Space::including(of.value(lower), of.value(upper), of.step(step));
             let promise = promise(schedule as u32, of.step(chunk), || set_schedule(caller));
-            let ask = space.zip(promise).map(|(space, (chunk, promise))| Ask {
+            let ask = space.zip(promise).map(|(space, (chunk, promise))| StartedLoop {
                 site: caller,
                 space,
                 chunk,

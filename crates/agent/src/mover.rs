@@ -1,6 +1,6 @@
 //! The mover of this process, and the source that tells who touches what.
 
-use homenode_runtime::driver::{Arming, Live, Mover, Settings};
+use homenode_runtime::driver::{Arming, DriverSettings, Live, Mover};
 use homenode_runtime::watch::ChosenSource;
 use homenode_runtime::watch::choice::{self, Eyes};
 
@@ -9,7 +9,7 @@ use homenode_runtime::watch::choice::{self, Eyes};
 ///
 /// # Errors
 /// There is nothing to move to.
-pub fn make(settings: &Settings) -> Result<(Box<dyn Mover>, Option<ChosenSource>), String> {
+pub fn make(settings: &DriverSettings) -> Result<(Box<dyn Mover>, Option<ChosenSource>), String> {
     if settings.machine.nodes() < 2 {
         return Err("this machine has one node: nothing to do".into());
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize,
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
 use homenode_model::Ns;
-use homenode_runtime::driver::{Clocks, Driver, Settings, settings};
+use homenode_runtime::driver::{Clocks, Driver, DriverSettings, settings};
 use homenode_runtime::nodes::Nodes;
 use homenode_runtime::own_thread::{self, own_threads};
 use homenode_runtime::regions::RegionKey;
@@ -164,7 +164,7 @@ pub fn start() {
         next::look_all();
         cpp::look_all();
         let folder = std::env::var_os(settings::RUN_DIR).filter(|f| !f.is_empty());
-        let Some(settings) = folder.and_then(|f| Settings::read(Path::new(&f))) else { return };
+        let Some(settings) = folder.and_then(|f| DriverSettings::read(Path::new(&f))) else { return };
         if under_valgrind() {
             return complain(
                 "it does nothing for this program: valgrind simulates the processor, and knows neither \
@@ -217,7 +217,7 @@ fn under_valgrind() -> bool {
     std::env::var_os("LD_PRELOAD").is_some_and(|list| list.to_string_lossy().contains("/vgpreload_"))
 }
 
-fn make(settings: Settings) -> Result<Driver, String> {
+fn make(settings: DriverSettings) -> Result<Driver, String> {
     std::panic::set_hook(Box::new(note_panic));
     let plan = settings.plan.then(|| settings.folder.join(plan::FILE));
     let (mover, eyes) = mover::make(&settings)?;

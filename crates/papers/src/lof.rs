@@ -18,7 +18,7 @@ use homenode_launch::record::FILTER_LINES;
 use homenode_machine::Machine;
 use homenode_model::{Bytes, Ps, Topology};
 use homenode_schemes::scheme::{Layout, Variant};
-use homenode_sim::memory::{Mover, Outcome, Percent};
+use homenode_sim::memory::{MoveWorker, Outcome, Percent};
 use homenode_table::{Cell, Column, Table};
 
 use super::numbers::{PROGRAMS, Program, SCHEMES};
@@ -293,7 +293,7 @@ impl<'a> Lof<'a> {
             let rate = daemon_rate(experiment.scale);
             let daemon = |replicas: &str| {
                 let policy = format!("daemon:period={DAEMON_PERIOD},rate={rate},replicate={replicas}");
-                Case { mover: Mover::Apart, ..case(Layout::Spread, policy.as_str()) }
+                Case { mover: MoveWorker::Apart, ..case(Layout::Spread, policy.as_str()) }
             };
             let cases = [
                 case(Layout::Packed, "first-touch"),

@@ -30,7 +30,7 @@ use homenode_kernels::Kernel;
 use homenode_launch::record::FILTER_LINES;
 use homenode_model::{Bytes, Matrix, NodeId, Ns, Topology};
 use homenode_schemes::scheme::{Layout, Variant};
-use homenode_sim::memory::{Mover, Outcome, Percent};
+use homenode_sim::memory::{MoveWorker, Outcome, Percent};
 use homenode_table::Table;
 use homenode_task::Task;
 
@@ -234,7 +234,7 @@ impl<'a> Niko<'a> {
         };
         let case = |version: &Version| Case {
             policy: version.policy(pace),
-            mover: Mover::Apart,
+            mover: MoveWorker::Apart,
             ..Case::new(machine.clone(), experiment.page, Layout::Spread, Percent::ZERO)
         };
         let cases: Vec<Case> = versions.iter().map(case).collect();

@@ -12,7 +12,7 @@ use homenode_log::recording::Recording;
 use homenode_model::{Bytes, CpuId, Placement, Topology};
 use homenode_schemes::scheme::{Layout, Variant};
 use homenode_schemes::{self as schemes, LoadedRecording};
-use homenode_sim::memory::{MemoryOptions, Mover, Outcome, Percent};
+use homenode_sim::memory::{MemoryOptions, MoveWorker, Outcome, Percent};
 use homenode_sim::run::Job;
 use homenode_task::Task;
 
@@ -24,7 +24,7 @@ pub(super) struct Case {
     pub layout: Layout,
     pub policy: String,
     pub coverage: Percent,
-    pub mover: Mover,
+    pub mover: MoveWorker,
     /// CPUs of the threads instead of the layout's.
     pub binding: Option<Vec<CpuId>>,
     /// Homes known beforehand, instead of those that the policy `plan` works out.
@@ -34,7 +34,7 @@ pub(super) struct Case {
 impl Case {
     /// First touch, moves by the program's threads.
     pub(super) fn new(machine: Arc<Topology>, page: Bytes, layout: Layout, coverage: Percent) -> Self {
-        let (policy, mover) = ("first-touch".to_owned(), Mover::Program);
+        let (policy, mover) = ("first-touch".to_owned(), MoveWorker::Program);
         Self { machine, page, layout, policy, coverage, mover, binding: None, homes: None }
     }
 }

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 use homenode_model::{AccessKind, Bytes, MoveResult, NodeId, Ns};
 use homenode_policy::journal;
 use homenode_runtime::driver::mover::Manner;
-use homenode_runtime::driver::{Armed, Arming, Clocks, Driver, Mover, MoverCounters, Settings, Touch};
+use homenode_runtime::driver::{Armed, Arming, Clocks, Driver, DriverSettings, Mover, MoverCounters, Touch};
 use homenode_runtime::guard::Verdict;
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::report;
@@ -254,7 +254,7 @@ fn driver_with(policy: &str, eyes: impl FnOnce(&Shared) -> Option<Eyes>, more: &
             }
         }
     }
-    let settings = Settings::of("/nowhere".as_ref(), asked).unwrap();
+    let settings = DriverSettings::of("/nowhere".as_ref(), asked).unwrap();
     let mut d = Driver::new(settings, Box::new(Hands(world.clone())), eyes, CLOCKS).unwrap();
     for i in 0..64 {
         world.lock().unwrap().homes.insert(BASE + i * PAGE, NodeId(0));

@@ -29,7 +29,7 @@ use homenode_log::recording::Elements;
 use homenode_model::{Bytes, CpuId, LineNo, ObjectId, ThreadId, Ticks, Topology};
 use homenode_order::padding::{ArrayRows, Padding};
 use homenode_order::space::Birth;
-use homenode_order::step::{Mark, Step, Sync, What};
+use homenode_order::step::{Mark, Sync, TraceStep, What};
 use homenode_order::{StepSink, Trace};
 use homenode_sim::caches::Caches;
 use homenode_sim::stream::{MemChunk, MemWhat};
@@ -213,7 +213,7 @@ impl StepSink for Profile {
 
     fn sync(&mut self, thread: ThreadId, tick: Ticks, sync: Sync) {
         self.failed |=
-            self.caches.step(&Step { thread, tick, what: What::Sync(sync) }, &mut self.chunk).is_err();
+            self.caches.step(&TraceStep { thread, tick, what: What::Sync(sync) }, &mut self.chunk).is_err();
     }
 
     fn mark(&mut self, thread: ThreadId, tick: Ticks, mark: Mark) {
@@ -224,7 +224,7 @@ impl StepSink for Profile {
             _ => {}
         }
         self.failed |=
-            self.caches.step(&Step { thread, tick, what: What::Mark(mark) }, &mut self.chunk).is_err();
+            self.caches.step(&TraceStep { thread, tick, what: What::Mark(mark) }, &mut self.chunk).is_err();
     }
 }
 

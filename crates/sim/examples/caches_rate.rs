@@ -10,7 +10,7 @@ use homenode_model::{
     Bytes, Cache, CacheScope, Core, CpuId, LineNo, Matrix, MbPerS, MigrationCost, Node, NodeId, Ns, Ps,
     ThreadId, Ticks, Topology, Writes,
 };
-use homenode_order::step::{Step, What};
+use homenode_order::step::{TraceStep, What};
 use homenode_sim::caches::Caches;
 use homenode_sim::stream::{Cause, MemChunk};
 
@@ -57,12 +57,12 @@ fn cpu_ns() -> u64 {
 }
 
 /// Threads take turns; `f(rng, thread, count of the thread's accesses)` says what each does.
-fn pattern(threads: u64, mut f: impl FnMut(&mut Rng, u64, u64) -> (u64, bool)) -> Vec<Step> {
+fn pattern(threads: u64, mut f: impl FnMut(&mut Rng, u64, u64) -> (u64, bool)) -> Vec<TraceStep> {
     let mut rng = Rng(0x9e37_79b9_7f4a_7c15);
     let one = |i: u64| {
         let (line, write) = f(&mut rng, i % threads, i / threads);
         let what = What::Access { line: LineNo(line), write };
-        Step { thread: ThreadId((i % threads) as u32), tick: Ticks(i), what }
+        TraceStep { thread: ThreadId((i % threads) as u32), tick: Ticks(i), what }
     };
     (0..ACCESSES as u64).map(one).collect()
 }

@@ -46,7 +46,7 @@ use homenode_cache::{AccessOutcome, Agent, CacheShape, Full, Hierarchy, Line, Mi
 use homenode_model::{CpuId, LineNo, Ps, ThreadId, Ticks, Topology};
 
 use crate::stream::{Cause, MemChunk, MemItem, MemWhat};
-use homenode_order::step::{Mark, Step, Sync, What};
+use homenode_order::step::{Mark, Sync, TraceStep, What};
 
 mod filter;
 #[cfg(test)]
@@ -189,7 +189,7 @@ impl Caches {
     /// # Errors
     /// [`CachesError::Unbound`], [`CachesError::Full`]; the caches are of no use afterwards.
     #[inline]
-    pub fn step(&mut self, step: &Step, out: &mut MemChunk) -> Result<(), CachesError> {
+    pub fn step(&mut self, step: &TraceStep, out: &mut MemChunk) -> Result<(), CachesError> {
         let what = match step.what {
             What::Access { line, write } => {
                 return self.access(step.thread, step.tick, line, write, out).map(drop);

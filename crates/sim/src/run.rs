@@ -12,7 +12,7 @@ use std::thread;
 
 use homenode_log::file::LogReader;
 use homenode_model::{Bytes, CacheScope, CpuId, LineNo, ThreadId, Ticks, Topology};
-use homenode_order::step::{Mark, Step, Sync, What};
+use homenode_order::step::{Mark, Sync, TraceStep, What};
 use homenode_order::{Order, StepSink, Trace};
 use homenode_policy::journal::{self, Journalled};
 use homenode_policy::{Policy, PolicyContext, SpecError};
@@ -129,7 +129,7 @@ struct Lane {
 }
 
 impl Lane {
-    fn pass(&mut self, step: &Step) {
+    fn pass(&mut self, step: &TraceStep) {
         if let Err(e) = self.caches.step(step, &mut self.chunk) {
             self.failed.get_or_insert(e);
         }
@@ -164,7 +164,7 @@ impl StepSink for Lanes {
     }
     fn sync(&mut self, thread: ThreadId, tick: Ticks, sync: Sync) {
         for lane in &mut self.lanes {
-            lane.pass(&Step { thread, tick, what: What::Sync(sync) });
+            lane.pass(&TraceStep { thread, tick, what: What::Sync(sync) });
         }
     }
     fn mark(&mut self, thread: ThreadId, tick: Ticks, mark: Mark) {
@@ -173,7 +173,7 @@ impl StepSink for Lanes {
             if let Some(changing) = &mut lane.changing {
                 changing.mark(&mark);
             }
-            lane.pass(&Step { thread, tick, what: What::Mark(mark) });
+            lane.pass(&TraceStep { thread, tick, what: What::Mark(mark) });
         }
     }
 }

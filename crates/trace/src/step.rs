@@ -89,7 +89,7 @@ pub enum Mark {
 
 /// One step of the canonical order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct TraceStep {
     /// Who.
     pub thread: ThreadId,
     /// The thread's own clock: all accesses it has executed so far, filtered ones included. Never

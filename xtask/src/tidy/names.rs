@@ -2,8 +2,7 @@
 //!
 //! Two crates do not both define a public struct, enum, trait, type alias or union of one name. A
 //! reader who finds the name in a third crate then knows which of them is meant. Names that
-//! [`SHARED`] lists may be shared, each for a reason. Names of [`LEFT`] still are; that list may
-//! only shrink.
+//! [`SHARED`] lists may be shared, each for a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,18 +15,15 @@ const SHARED: &[(&str, &str)] = &[
     ("Result", "the convention of Rust's libraries: users write the crate in front"),
 ];
 
-/// Names that several crates define without a reason.
-const LEFT: &[&str] = &["Ask", "Mover", "Settings", "Step"];
-
-/// Complains of each name that several crates define and no list has, and of names in a list that
-/// one crate alone defines.
+/// Complains of each name that several crates define and [`SHARED`] has not, and of names there
+/// that one crate alone defines.
 pub fn check(files: &[TextFile]) -> Vec<String> {
     let crates = definitions(files);
     let names: Vec<(&str, Vec<&str>)> = crates
         .iter()
         .map(|(name, crates)| (name.as_str(), crates.iter().map(String::as_str).collect()))
         .collect();
-    judge(&names, &SHARED.iter().map(|(name, _)| *name).chain(LEFT.iter().copied()).collect::<Vec<_>>())
+    judge(&names, &SHARED.iter().map(|(name, _)| *name).collect::<Vec<_>>())
 }
 
 fn judge(names: &[(&str, Vec<&str>)], listed: &[&str]) -> Vec<String> {

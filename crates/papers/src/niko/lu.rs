@@ -6,7 +6,7 @@ use homenode_error::{Error, Result};
 use homenode_launch::record::FILTER_LINES;
 use homenode_model::Bytes;
 use homenode_schemes::scheme::{Layout, Variant};
-use homenode_sim::memory::{Mover, Outcome, Percent};
+use homenode_sim::memory::{MoveWorker, Outcome, Percent};
 use homenode_sim::statistics;
 use homenode_table::{Cell, Column, Table};
 
@@ -75,7 +75,7 @@ impl Niko<'_> {
             };
             let case = Case {
                 policy: version.policy.policy(pace),
-                mover: Mover::Apart,
+                mover: MoveWorker::Apart,
                 ..Case::new(machine.clone(), page, Layout::Spread, Percent::ZERO)
             };
             let mut outcomes = self.shop.outcomes("lu", &run, &[case])?;

@@ -6,7 +6,7 @@ use homenode_wire::facts::MoverCounters;
 
 use super::full_nodes::{self, FullNodes};
 use super::mover::{Armed, Manner, Mover, Touch};
-use super::settings::Settings;
+use super::settings::DriverSettings;
 use crate::moving::{self, Mechanism, MovingOptions, PageTarget, Span, Started, Why};
 use crate::stream::threads;
 use crate::watch::numbers::PAGE;
@@ -32,7 +32,7 @@ pub struct Live {
 impl Live {
     /// Starts the mover, with `mechanism` if one is given. `stay`: pages must be able to stay on
     /// their node.
-    pub fn start(settings: &Settings, mechanism: Option<Mechanism>, stay: bool) -> Self {
+    pub fn start(settings: &DriverSettings, mechanism: Option<Mechanism>, stay: bool) -> Self {
         let pretend_nodes = settings.pretend.then(|| settings.machine.nodes() as u16);
         // Leaked once a process: it lives as long as the process.
         let pretend_cpus = settings.pretend.then(|| &*settings.machine.table().leak());

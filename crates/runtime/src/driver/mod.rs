@@ -44,6 +44,6 @@ pub use live::Live;
 pub use machine::LiveMachine;
 pub use mover::{Armed, Mover, Touch};
 pub use run::Driver;
-pub use settings::Settings;
+pub use settings::DriverSettings;
 pub use state::marks::{RegionStats, RoundTimes};
 pub use state::{plan, team_size};

@@ -10,7 +10,7 @@ use homenode_wire::facts::{Arming, MoverCounters, Settled};
 use super::clocks::Clocks;
 use super::journal::journalled;
 use super::mover::{Mover, Touch};
-use super::settings::Settings;
+use super::settings::DriverSettings;
 use super::state::account::{Account, Review};
 use super::state::arming::ArmingWork;
 use super::state::evidence::MovingEvidence;
@@ -37,7 +37,7 @@ pub(super) struct Buffers {
 
 /// See the module.
 pub struct Driver {
-    pub(super) settings: Settings,
+    pub(super) settings: DriverSettings,
     pub(super) policy: Box<dyn Policy>,
     pub(super) mover: Box<dyn Mover>,
     pub(super) account: Account,
@@ -60,7 +60,7 @@ impl Driver {
     /// # Errors
     /// The policy cannot be built.
     pub fn new(
-        settings: Settings,
+        settings: DriverSettings,
         mover: Box<dyn Mover>,
         eyes: Option<ChosenSource>,
         clocks: Clocks,
@@ -514,7 +514,7 @@ impl Driver {
     }
 
     /// The settings.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &DriverSettings {
         &self.settings
     }
     /// Regions by number.

@@ -13,7 +13,7 @@ use super::machine::LiveMachine;
 
 /// The launcher's settings, and what follows from them.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct DriverSettings {
     /// The folder of the run, for reports.
     pub folder: PathBuf,
     /// The nodes with lookup tables. Use this one, not the launcher's.
@@ -22,7 +22,7 @@ pub struct Settings {
     asked: settings::Settings,
 }
 
-impl Deref for Settings {
+impl Deref for DriverSettings {
     type Target = settings::Settings;
 
     fn deref(&self) -> &settings::Settings {
@@ -30,7 +30,7 @@ impl Deref for Settings {
     }
 }
 
-impl Settings {
+impl DriverSettings {
     /// Settings for a run whose folder is `folder`.
     ///
     /// # Errors
@@ -87,16 +87,16 @@ mod tests {
         let machine = settings::MachineNodes::even(2, 1, Bytes::mib(100), 20);
         let asked = settings::Settings { policy: "p".into(), machine, force: true, ..Default::default() };
         fs::write(folder.join(FILE), homenode_wire::encode(&asked).unwrap()).unwrap();
-        let read = Settings::read(&folder).unwrap().unwrap();
+        let read = DriverSettings::read(&folder).unwrap().unwrap();
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!((&read.asked, read.machine.nodes(), &read.folder), (&asked, 2, &folder));
-        assert!(Settings::read(&folder).is_none(), "the launcher is gone");
+        assert!(DriverSettings::read(&folder).is_none(), "the launcher is gone");
     }
 
     #[test]
     fn nonsense_is_told_with_its_file() {
         let folder = folder("nonsense");
-        let error = || Settings::read(&folder).unwrap().unwrap_err();
+        let error = || DriverSettings::read(&folder).unwrap().unwrap_err();
         assert!(error().contains("settings: "), "{}", error());
         fs::write(folder.join(FILE), b"something else, and long enough").unwrap();
         assert!(error().contains("settings: the settings, byte 0: it is something else"), "{}", error());

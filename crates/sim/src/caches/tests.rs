@@ -133,7 +133,7 @@ fn a_thread_is_named_when_it_is_created() {
     run.access(0, 1, false);
     assert_eq!(run.out.threads.len(), 1);
     for (id, named) in [(SyncId(4), 1), (SyncId::of_creation(ThreadId(2)), 3), (SyncId(9), 3)] {
-        let step = Step { thread: ThreadId(0), tick: Ticks(9), what: signal(id) };
+        let step = TraceStep { thread: ThreadId(0), tick: Ticks(9), what: signal(id) };
         run.caches.step(&step, &mut run.out).unwrap();
         assert_eq!(run.out.threads.len(), named, "{id:?}");
     }
@@ -152,7 +152,7 @@ fn a_hand_over_under_a_shared_cache_costs_its_hit_time() {
     run.access(0, 7, true); // permission from the shared level
     let sync = Sync::Signal(SyncId(3));
     for thread in 0..2 {
-        let step = Step { thread: ThreadId(thread), tick: Ticks(9), what: What::Sync(sync) };
+        let step = TraceStep { thread: ThreadId(thread), tick: Ticks(9), what: What::Sync(sync) };
         run.caches.step(&step, &mut run.out).unwrap();
     }
     let tail = |time| {
@@ -191,7 +191,7 @@ fn a_touch_after_a_request_is_told_even_where_the_caches_hit() {
     run.access(1, 1, false);
     let mark = Mark::NextTouch { range: homenode_order::step::ByteRange { first: 0, bytes: 4096 } };
     run.caches
-        .step(&Step { thread: ThreadId(0), tick: Ticks(9), what: What::Mark(mark) }, &mut run.out)
+        .step(&TraceStep { thread: ThreadId(0), tick: Ticks(9), what: What::Mark(mark) }, &mut run.out)
         .unwrap();
     let before: Vec<usize> = run.out.threads.iter().map(Vec::len).collect();
     run.access(1, 1, false); // hits, and is the next touch
@@ -206,7 +206,7 @@ fn a_touch_after_a_request_is_told_even_where_the_caches_hit() {
 fn marks_and_threads_pass_through() {
     let mut run = Run::new(&machine(1, 3, vec![cache(1, 4, 2, CacheScope::Cpu)]), 3);
     let mark = Mark::Iteration { number: 4 };
-    let step = |thread| Step { thread: ThreadId(thread), tick: Ticks(5), what: What::Mark(mark) };
+    let step = |thread| TraceStep { thread: ThreadId(thread), tick: Ticks(5), what: What::Mark(mark) };
     run.caches.step(&step(2), &mut run.out).unwrap();
     assert_eq!(
         run.out.threads,
@@ -281,7 +281,7 @@ type Epochs = Vec<Vec<(u32, u64, u64, bool)>>;
 
 /// The steps of a program that the filter lets through; every epoch ends with a mark of each
 /// thread. In an epoch a line is one thread's own, or read by all: `owner` says which.
-fn steps(epochs: &Epochs, owner: &[u32], threads: u32, filter: Option<usize>) -> Vec<Step> {
+fn steps(epochs: &Epochs, owner: &[u32], threads: u32, filter: Option<usize>) -> Vec<TraceStep> {
     let mut steps = Vec::new();
     let mut tick = vec![0; threads as usize];
     for (epoch, accesses) in epochs.iter().enumerate() {
@@ -299,20 +299,20 @@ fn steps(epochs: &Epochs, owner: &[u32], threads: u32, filter: Option<usize>) ->
             *at += gap;
             if filters[thread as usize].as_mut().is_none_or(|f| f.passes(line, write)) {
                 let what = What::Access { line: LineNo(line), write };
-                passed.push(Step { thread: ThreadId(thread), tick: Ticks(*at), what });
+                passed.push(TraceStep { thread: ThreadId(thread), tick: Ticks(*at), what });
             }
         }
         passed.sort_by_key(|s| (s.tick, s.thread)); // stable: sequence comes last
         steps.extend(passed);
         for (thread, tick) in (0..threads).zip(&tick) {
             let what = What::Sync(Sync::Signal(SyncId(epoch as u32)));
-            steps.push(Step { thread: ThreadId(thread), tick: Ticks(*tick), what });
+            steps.push(TraceStep { thread: ThreadId(thread), tick: Ticks(*tick), what });
         }
     }
     steps
 }
 
-fn memory_stream(m: &Topology, threads: u32, steps: &[Step]) -> MemChunk {
+fn memory_stream(m: &Topology, threads: u32, steps: &[TraceStep]) -> MemChunk {
     let mut caches = Caches::new(m, &cpus(threads)).unwrap();
     let mut out = MemChunk::default();
     for step in steps {

@@ -10,7 +10,7 @@ use super::outcome::{IterationMark, Migration, RegionTime};
 use super::pages::Page;
 use super::paths::Size;
 use super::thread::{OpenRegion, State};
-use super::{Memory, MemoryError, Mover};
+use super::{Memory, MemoryError, MoveWorker};
 use homenode_order::firsts::UNIT;
 use homenode_order::step::{ByteRange, Mark};
 
@@ -218,7 +218,7 @@ impl Memory {
     fn charge(&mut self, t: usize, bytes: Bytes, decided: bool) -> (u64, Ps) {
         let others = self.alive.saturating_sub(1);
         let cost = self.fixed.migration.of(bytes, others).ps().0;
-        if self.fixed.options.mover == Mover::Apart && self.touched.is_none() && decided {
+        if self.fixed.options.mover == MoveWorker::Apart && self.touched.is_none() && decided {
             self.ledger.migration += Ps(cost);
             return (self.threads[t].now, Ps(cost));
         }

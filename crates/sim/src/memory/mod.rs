@@ -52,7 +52,7 @@
 //!   beside the access. A node without room gives up the frame that has gone without a miss for
 //!   longest; lines that are newer there go home.
 //! - **Decisions at marks and wake-ups** are carried out on the time of the thread whose mark it
-//!   is, or whose turn it is; with [`Mover::Apart`] on nobody's.
+//!   is, or whose turn it is; with [`MoveWorker::Apart`] on nobody's.
 //!
 //! Two threads on one CPU are refused: time sharing is not modelled.
 //!
@@ -112,7 +112,7 @@ pub const WORD: Bytes = Bytes(8);
 /// Who carries out moves and copies that are decided at marks and wake-ups. What is decided when an
 /// armed page is touched is always done by the toucher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mover {
+pub enum MoveWorker {
     /// The thread whose mark it is, or whose turn it is: it does nothing else meanwhile.
     #[default]
     Program,
@@ -133,7 +133,7 @@ pub struct MemoryOptions {
     /// Whether a page that moves keeps controllers, ports and link busy. On by default.
     pub copy_traffic: bool,
     /// Who carries out moves that are decided at marks and wake-ups.
-    pub mover: Mover,
+    pub mover: MoveWorker,
     /// How many [`Migration`]s to list; all are counted.
     pub keep_migrations: usize,
     /// Homes known beforehand, for the policy `plan`
@@ -154,7 +154,7 @@ impl Default for MemoryOptions {
             outstanding: None,
             coverage: Percent::ZERO,
             copy_traffic: true,
-            mover: Mover::Program,
+            mover: MoveWorker::Program,
             keep_migrations: 1 << 16,
             plan: None,
             journal: false,

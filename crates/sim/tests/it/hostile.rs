@@ -7,7 +7,7 @@ use homenode_log::file::LogReader;
 use homenode_log::{LogError, Mark, Record, RecordKind};
 use homenode_model::{LineNo, ThreadId, Ticks};
 use homenode_order::space::AddressSpace;
-use homenode_order::step::{self, Step, Sync};
+use homenode_order::step::{self, Sync, TraceStep};
 use homenode_order::turns::LockTurns;
 use homenode_order::{Order, RecordSource, StepSink};
 use homenode_policy::PolicyContext;
@@ -35,7 +35,7 @@ struct Rest {
 impl Rest {
     fn step(&mut self, thread: ThreadId, tick: Ticks, what: step::What) {
         self.refused |=
-            self.refused || self.caches.step(&Step { thread, tick, what }, &mut self.chunk).is_err();
+            self.refused || self.caches.step(&TraceStep { thread, tick, what }, &mut self.chunk).is_err();
     }
 }
 

@@ -16,7 +16,7 @@ use homenode_sources::{AddressTouch, AnswerKind, Source};
 use homenode_sys::Span;
 
 use super::pace::Pace;
-use crate::driver::settings::Settings;
+use crate::driver::settings::DriverSettings;
 use crate::guard::holdback::block_of;
 use crate::watch::choice::Eyes;
 use crate::watch::numbers::PAGE;
@@ -108,7 +108,7 @@ impl SourceWatch {
     pub fn new(
         chosen: ChosenSource,
         interest: Interest,
-        settings: &Settings,
+        settings: &DriverSettings,
         notes: &mut Vec<String>,
     ) -> Self {
         let ChosenSource { eyes, refused } = chosen;
@@ -470,7 +470,7 @@ mod tests {
     fn watching(eyes: Eyes, policy: &str, interest: Interest) -> (SourceWatch, Vec<String>) {
         let machine = settings::MachineNodes::even(2, 1, Bytes::mib(1), 20);
         let asked = settings::Settings { machine, policy: policy.into(), ..Default::default() };
-        let settings = Settings::of("/nowhere".as_ref(), asked).unwrap();
+        let settings = DriverSettings::of("/nowhere".as_ref(), asked).unwrap();
         let mut notes = Vec::new();
         let chosen = ChosenSource { eyes, refused: Vec::new() };
         (SourceWatch::new(chosen, interest, &settings, &mut notes), notes)

@@ -6,7 +6,7 @@ use homenode_model::{
 use homenode_policy::{Policy, Step};
 use std::sync::{Arc, Mutex};
 
-use super::super::{LineCounts, Memory, Mover, Outcome};
+use super::super::{LineCounts, Memory, MoveWorker, Outcome};
 use crate::memory::testing::{Machine, PAGE, Program, check, machine, whole};
 use crate::stream::Cause;
 use homenode_order::step::{ByteRange, Mark};
@@ -187,6 +187,6 @@ fn a_frame_costs_what_a_move_costs_less_the_copying_on_the_time_of_the_mover() {
         (out.migration, out.threads[0].moving)
     };
     assert_eq!(cost(&m), (Ns(2_000).ps(), Ns(2_000).ps()));
-    m.options.mover = Mover::Apart;
+    m.options.mover = MoveWorker::Apart;
     assert_eq!(cost(&m), (Ns(2_000).ps(), homenode_model::Ps::ZERO));
 }

@@ -3,7 +3,7 @@
 use homenode_model::{MigrationCost, NodeId, Ns, Ps};
 
 use crate::memory::testing::{Machine, PAGE, Program, machine};
-use crate::memory::{MemoryOptions, Mover};
+use crate::memory::{MemoryOptions, MoveWorker};
 use crate::stream::Cause;
 use homenode_order::step::{ByteRange, Mark};
 
@@ -166,7 +166,7 @@ fn a_trap_waits_for_the_accesses_before_it() {
 
 #[test]
 fn an_engine_apart_holds_nobody_up_and_places_as_many_pages_as_it_has_time_for() {
-    let apart = MemoryOptions { mover: Mover::Apart, ..MemoryOptions::default() };
+    let apart = MemoryOptions { mover: MoveWorker::Apart, ..MemoryOptions::default() };
     let m = Machine { migration: COST, options: apart, ..machine(4) };
     let at_once = m.run(&m.spread(), "competitive:horizon=0", &si_mig(4));
     assert_eq!((at_once.moved, at_once.migration), (60, Ns(60 * EACH).ps()));
