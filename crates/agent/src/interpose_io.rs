@@ -386,6 +386,50 @@ pub unsafe extern "C-unwind" fn syscall(
     let Some(f) = next!(syscall: Real) else { return -1 };
     by_number(number);
     interpose_limits::by_number(number, [a, b, c]);
+    match number {
+        libc::SYS_close if is_own(a as i32) => return bad_descriptor().into(),
+        libc::SYS_close_range => {
+            // SAFETY: parts of the caller's range.
+            let close = |first, last, flags| unsafe {
+                f(number, first as usize, last as usize, flags as usize, d, e, g) as i32
+            };
+            return between_own(a as u32, b as u32, c as i32, close).into();
+        }
+        _ => {}
+    }
+    let CallUnderWay { buffers, quiet, held, blocked } = prepare(number, [a, b, c, d, e, g]);
+    let used = buffers.iter().rposition(|b| !b.is_empty()).map_or(0, |last| last + 1);
+    let flight = if quiet { moving::before_process() } else { moving::publish(&buffers[..used]) };
+    // SAFETY: the caller's arguments.
+    let result = unsafe {
+        if forks(number, a) {
+            // Parent and child cannot both return to one stack: see the front end of `vfork`.
+            let number = if number == libc::SYS_vfork { libc::SYS_fork } else { number };
+            forked(|| f(number, a, b, c, d, e, g))
+        } else {
+            f(number, a, b, c, d, e, g)
+        }
+    };
+    signals::block_again(blocked);
+    moving::retire(flight);
+    held.into_iter().for_each(moving::retire);
+    result
+}
+
+/// What a system call needs while it is under way.
+struct CallUnderWay {
+    /// Memory that the kernel reads or writes.
+    buffers: [Span; MOST],
+    /// Nothing is armed meanwhile.
+    quiet: bool,
+    /// Memory that is given up, or changes.
+    held: Option<moving::InFlight>,
+    /// Signals that are let through until it ends.
+    blocked: Option<signals::Set>,
+}
+
+/// Does what a system call needs before it begins.
+fn prepare(number: c_long, [a, b, c, d, e, g]: [usize; 6]) -> CallUnderWay {
     let at = Span::new;
     let mut buffers = [Span::EMPTY; MOST];
     let (mut quiet, mut held, mut blocked) = (false, None, None);
@@ -445,14 +489,6 @@ pub unsafe extern "C-unwind" fn syscall(
             buffers[0] = at(d, e);
         }
         libc::SYS_io_setup => moving::pins("asynchronous I/O (io_setup)"),
-        libc::SYS_close if is_own(a as i32) => return bad_descriptor().into(),
-        libc::SYS_close_range => {
-            // SAFETY: parts of the caller's range.
-            let close = |first, last, flags| unsafe {
-                f(number, first as usize, last as usize, flags as usize, d, e, g) as i32
-            };
-            return between_own(a as u32, b as u32, c as i32, close).into();
-        }
         libc::SYS_seccomp => state::stop(),
         libc::SYS_userfaultfd => moving::pins("user-space page faults of the program's own (userfaultfd)"),
         libc::SYS_vmsplice => moving::pins("a pipe that holds the program's own pages (vmsplice)"),
@@ -469,20 +505,5 @@ pub unsafe extern "C-unwind" fn syscall(
             None => quiet = true,
         },
     }
-    let used = buffers.iter().rposition(|b| !b.is_empty()).map_or(0, |last| last + 1);
-    let flight = if quiet { moving::before_process() } else { moving::publish(&buffers[..used]) };
-    // SAFETY: the caller's arguments.
-    let result = unsafe {
-        if forks(number, a) {
-            // Parent and child cannot both return to one stack: see the front end of `vfork`.
-            let number = if number == libc::SYS_vfork { libc::SYS_fork } else { number };
-            forked(|| f(number, a, b, c, d, e, g))
-        } else {
-            f(number, a, b, c, d, e, g)
-        }
-    };
-    signals::block_again(blocked);
-    moving::retire(flight);
-    held.into_iter().for_each(moving::retire);
-    result
+    CallUnderWay { buffers, quiet, held, blocked }
 }

@@ -10,7 +10,7 @@ mod table;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -129,165 +129,210 @@ fn hostile_data_sets_end_in_words_within_256_mib() {
     let folder = Temporary::new("bounded");
     let path = folder.join("set");
     let rows: u64 = on_disk(&path, 1).meta().rows.values().sum();
-    let file = |name: &str| path.join(format!("tables/{name}.hntable"));
     assert_eq!(try_all(&path, &folder).unwrap(), (rows, vec![]));
+    let set = HostileSet { folder: &folder, path: &path, rows };
+    set.chunks_that_claim_a_lot();
+    set.marks_and_heads_without_frames();
+    set.tables_that_are_no_files();
+    set.descriptions_of_nothings();
+    set.descriptions_that_are_damaged();
+    set.long_names();
+}
 
-    // Each table in turn, with small chunks that claim or become a lot.
-    for info in ALL {
-        let whole = fs::read(file(info.name)).unwrap();
-        let mut bytes = whole.clone();
-        bombs(info, &whole).iter().for_each(|b| bytes.extend_from_slice(b));
-        fs::write(file(info.name), &bytes).unwrap();
-        let (found, missing) = try_all(&path, &folder).unwrap();
-        assert!(found >= rows, "{}: what is whole is there", info.name);
-        assert!(
-            missing[0].starts_with(&format!("tables/{}.hntable is damaged at byte ", info.name)),
-            "{missing:?}"
-        );
-        fs::write(file(info.name), whole).unwrap();
+/// A data set that is damaged and mended again, one way after the other.
+struct HostileSet<'a> {
+    folder: &'a Temporary,
+    path: &'a Path,
+    rows: u64,
+}
+
+impl HostileSet<'_> {
+    fn table(&self, name: &str) -> PathBuf {
+        self.path.join(format!("tables/{name}.hntable"))
     }
 
-    // Chunks as large as they may be: memory for one, not for all.
-    let whole = fs::read(file("accesses")).unwrap();
-    let accesses = &ALL.iter().find(|t| t.name == "accesses").unwrap();
-    let chunk = frame(
-        accesses,
-        &whole,
-        300_000,
-        "one_in",
-        &[&[0][..], &leb(300_000), &[0], &vec![1; 299_999]].concat(),
-    );
-    fs::write(file("accesses"), [&whole[..], &chunk.repeat(8)].concat()).unwrap();
-    let (found, missing) = try_all(&path, &folder).unwrap();
-    assert_eq!((found, missing), (rows + 8 * 300_000, vec![]));
-
-    // Marks without frames, and heads of frames that reach over each other.
-    let garbage = b"\xf5hn\n".repeat(6 << 20);
-    fs::write(
-        file("accesses"),
-        [&whole[..], &garbage, &table::sealed(table::seed(&whole), 1, 9, b"x")].concat(),
-    )
-    .unwrap();
-    assert_eq!(try_all(&path, &folder).unwrap().0, rows);
-    let mut heads = Vec::new();
-    for _ in 0..2000 {
-        let mut head = table::sealed(0, 1, 9, &[]);
-        head[4..8].copy_from_slice(&(30_u32 << 20).to_le_bytes());
-        let crc = crc32fast::hash(&head[..20]).to_le_bytes();
-        head[20..].copy_from_slice(&crc);
-        heads.extend(head);
+    fn try_all(&self) -> Result<(u64, Vec<String>), DatasetError> {
+        try_all(self.path, self.folder)
     }
-    heads.resize(40 << 20, 0);
-    fs::write(file("accesses"), [&whole[..], &heads].concat()).unwrap();
-    let (found, missing) = try_all(&path, &folder).unwrap();
-    assert_eq!(found, rows);
-    assert!(missing.iter().any(|m| m.contains("the rest is not read")), "{}", missing.len());
-    fs::write(file("accesses"), &whole).unwrap();
 
-    // What is no file, or leads elsewhere.
-    let table = file("samples");
-    let whole = fs::read(&table).unwrap();
-    let gone = |missing: Vec<String>, why: &str| assert!(missing[0].contains(why), "{missing:?}");
-    fs::remove_file(&table).unwrap();
-    gone(try_all(&path, &folder).unwrap().1, "rows of tables/samples.hntable are missing");
-    assert!(Command::new("mkfifo").arg(&table).status().unwrap().success());
-    gone(try_all(&path, &folder).unwrap().1, "not a regular file");
-    for target in ["/dev/zero", "/dev/stdin", "/nowhere", "samples.hntable"] {
-        fs::remove_file(&table).unwrap();
-        symlink(target, &table).unwrap();
-        gone(try_all(&path, &folder).unwrap().1, "symbolic link");
-    }
-    fs::remove_file(&table).unwrap();
-    fs::create_dir(&table).unwrap();
-    gone(try_all(&path, &folder).unwrap().1, "not a regular file");
-    fs::remove_dir(&table).unwrap();
-    fs::write(&table, whole).unwrap();
-    fs::rename(path.join("tables"), folder.join("elsewhere")).unwrap();
-    symlink(folder.join("elsewhere"), path.join("tables")).unwrap();
-    let (found, missing) = try_all(&path, &folder).unwrap();
-    assert_eq!(found, 0);
-    gone(missing, "its folder is a symbolic link");
-    fs::remove_file(path.join("tables")).unwrap();
-    fs::rename(folder.join("elsewhere"), path.join("tables")).unwrap();
-
-    // dataset.json: millions of nothings, other versions, no file.
-    let json = path.join("dataset.json");
-    let text = fs::read_to_string(&json).unwrap();
-    let many = vec!["\"\""; 2 << 20].join(",");
-    let map: String = (0..600_000).map(|n| format!("\"k{n}\":1,")).collect();
-    let nothings = [
-        text.replace("\"coarsened\": []", &format!("\"coarsened\": [{many}]")),
-        text.replace("\"rows\": {", &format!("\"rows\": {{{map}")),
-        text.replace("\"environment\": {", &format!("\"environment\": {{{}", map.replace(":1,", ":\"\","))),
-        text.replace(
-            "\"homenode\"",
-            &format!("\"x\": {}1{}, \"homenode\"", "[".repeat(100), "]".repeat(100)),
-        ),
-        text.replace("\"homenode\"", &format!("\"rest\": \"{}\", \"homenode\"", "x".repeat(7 << 20))),
-        text.replace("\"machine\": \"", &format!("\"machine\": \"\\u001b[31m{}", "y".repeat(4 << 20))),
-    ];
-    let mut opened = 0;
-    for text in nothings {
-        assert!(text.len() > 1000);
-        fs::write(&json, text).unwrap();
-        match Dataset::open(&path) {
-            Ok(set) => {
-                opened += 1;
-                assert!(!set.meta().machine.contains('\x1b') && set.meta().machine.len() <= 4096);
-            }
-            Err(e) => assert!(e.to_string().contains("more values than fit 96 MiB"), "{e}"),
+    fn chunks_that_claim_a_lot(&self) {
+        // Each table in turn, with small chunks that claim or become a lot.
+        for info in ALL {
+            let whole = fs::read(self.table(info.name)).unwrap();
+            let mut bytes = whole.clone();
+            bombs(info, &whole).iter().for_each(|b| bytes.extend_from_slice(b));
+            fs::write(self.table(info.name), &bytes).unwrap();
+            let (found, missing) = self.try_all().unwrap();
+            assert!(found >= self.rows, "{}: what is whole is there", info.name);
+            assert!(
+                missing[0].starts_with(&format!("tables/{}.hntable is damaged at byte ", info.name)),
+                "{missing:?}"
+            );
+            fs::write(self.table(info.name), whole).unwrap();
         }
-    }
-    assert!(opened >= 2, "long texts alone are no reason to refuse a set");
-    let refused = |text: &str, why: &str| {
-        fs::write(&json, text).unwrap();
-        let error = try_all(&path, &folder).unwrap_err().to_string();
-        assert!(error.contains(why) && error.contains("set") && !error.contains('\x1b'), "{error}");
-    };
-    refused(&text.replace("\"format\": 1", "\"format\": 2"), "format 2, but this homenode knows 1 to 1");
-    refused(&text.replace("\"format\": 1", "\"format\": 0"), "format 0");
-    // Another description hides no table: its rows are there, and what is wrong with it is said.
-    let is_told = |why: &str| {
-        let said = match try_all(&path, &folder) {
-            Ok((rows, said)) => {
-                assert!(rows > 0, "{said:?}");
-                said.join("\n")
-            }
-            Err(e) => e.to_string(),
-        };
-        assert!(said.contains(why) && said.contains("dataset.json"), "{why}: {said}");
-        assert!(!said.contains('\x1b'), "{said}");
-    };
-    let damaged = |text: &str, why: &str| {
-        fs::write(&json, text).unwrap();
-        is_told(why);
-    };
-    damaged(&text.replace("\"format\": 1", "\"format\": 99999999999"), "line 2");
-    damaged(&"[".repeat(1 << 20), "");
-    damaged(&"x".repeat(9 << 20), "longer than");
-    damaged("", "damaged");
-    fs::remove_file(&json).unwrap();
-    symlink("/dev/zero", &json).unwrap();
-    is_told("symbolic link");
-    fs::remove_file(&json).unwrap();
-    assert!(Command::new("mkfifo").arg(&json).status().unwrap().success());
-    is_told("not a regular file");
 
-    // Names of 10 MB, written by homenode itself.
-    let named = folder.join("named");
-    let mut writer = DatasetWriter::create(&named, spec(1).meta()).unwrap();
-    let object = Dataset::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dataset/v1"))
-        .unwrap()
-        .rows::<Object>()
-        .next()
-        .unwrap();
-    for n in 0..6 {
-        let name = format!("\x1b]0;{n}\x07{}", "é".repeat(5 << 20));
-        writer.push(&Object { name, stack: vec!["x".repeat(3000); 100], ..object.clone() }).unwrap();
+        // Chunks as large as they may be: memory for one, not for all.
+        let whole = fs::read(self.table("accesses")).unwrap();
+        let accesses = &ALL.iter().find(|t| t.name == "accesses").unwrap();
+        let chunk = frame(
+            accesses,
+            &whole,
+            300_000,
+            "one_in",
+            &[&[0][..], &leb(300_000), &[0], &vec![1; 299_999]].concat(),
+        );
+        fs::write(self.table("accesses"), [&whole[..], &chunk.repeat(8)].concat()).unwrap();
+        let (found, missing) = self.try_all().unwrap();
+        assert_eq!((found, missing), (self.rows + 8 * 300_000, vec![]));
+        fs::write(self.table("accesses"), whole).unwrap();
     }
-    writer.finish(homenode_dataset::Ended { status: Some(0), signal: None, elapsed_ns: 1 }).unwrap();
-    let (found, missing) = try_all(&named, &folder).unwrap();
-    assert_eq!((found, missing), (6, vec![]));
-    let names: Vec<String> = Dataset::open(&named).unwrap().rows::<Object>().map(|o| o.name).collect();
-    assert!(names.iter().all(|n| n.len() <= 4096 && !n.contains(['\x1b', '\x07'])));
+
+    fn marks_and_heads_without_frames(&self) {
+        let whole = fs::read(self.table("accesses")).unwrap();
+        // Marks without frames, and heads of frames that reach over each other.
+        let garbage = b"\xf5hn\n".repeat(6 << 20);
+        fs::write(
+            self.table("accesses"),
+            [&whole[..], &garbage, &table::sealed(table::seed(&whole), 1, 9, b"x")].concat(),
+        )
+        .unwrap();
+        assert_eq!(self.try_all().unwrap().0, self.rows);
+        let mut heads = Vec::new();
+        for _ in 0..2000 {
+            let mut head = table::sealed(0, 1, 9, &[]);
+            head[4..8].copy_from_slice(&(30_u32 << 20).to_le_bytes());
+            let crc = crc32fast::hash(&head[..20]).to_le_bytes();
+            head[20..].copy_from_slice(&crc);
+            heads.extend(head);
+        }
+        heads.resize(40 << 20, 0);
+        fs::write(self.table("accesses"), [&whole[..], &heads].concat()).unwrap();
+        let (found, missing) = self.try_all().unwrap();
+        assert_eq!(found, self.rows);
+        assert!(missing.iter().any(|m| m.contains("the rest is not read")), "{}", missing.len());
+        fs::write(self.table("accesses"), &whole).unwrap();
+    }
+
+    fn tables_that_are_no_files(&self) {
+        // What is no file, or leads elsewhere.
+        let table = self.table("samples");
+        let whole = fs::read(&table).unwrap();
+        let gone = |missing: Vec<String>, why: &str| assert!(missing[0].contains(why), "{missing:?}");
+        fs::remove_file(&table).unwrap();
+        gone(self.try_all().unwrap().1, "self.rows of tables/samples.hntable are missing");
+        assert!(Command::new("mkfifo").arg(&table).status().unwrap().success());
+        gone(self.try_all().unwrap().1, "not a regular file");
+        for target in ["/dev/zero", "/dev/stdin", "/nowhere", "samples.hntable"] {
+            fs::remove_file(&table).unwrap();
+            symlink(target, &table).unwrap();
+            gone(self.try_all().unwrap().1, "symbolic link");
+        }
+        fs::remove_file(&table).unwrap();
+        fs::create_dir(&table).unwrap();
+        gone(self.try_all().unwrap().1, "not a regular file");
+        fs::remove_dir(&table).unwrap();
+        fs::write(&table, whole).unwrap();
+        fs::rename(self.path.join("tables"), self.folder.join("elsewhere")).unwrap();
+        symlink(self.folder.join("elsewhere"), self.path.join("tables")).unwrap();
+        let (found, missing) = self.try_all().unwrap();
+        assert_eq!(found, 0);
+        gone(missing, "its folder is a symbolic link");
+        fs::remove_file(self.path.join("tables")).unwrap();
+        fs::rename(self.folder.join("elsewhere"), self.path.join("tables")).unwrap();
+    }
+
+    fn descriptions_of_nothings(&self) {
+        // Millions of nothings.
+        let json = self.path.join("dataset.json");
+        let text = fs::read_to_string(&json).unwrap();
+        let many = vec!["\"\""; 2 << 20].join(",");
+        let map: String = (0..600_000).map(|n| format!("\"k{n}\":1,")).collect();
+        let nothings = [
+            text.replace("\"coarsened\": []", &format!("\"coarsened\": [{many}]")),
+            text.replace("\"rows\": {", &format!("\"rows\": {{{map}")),
+            text.replace(
+                "\"environment\": {",
+                &format!("\"environment\": {{{}", map.replace(":1,", ":\"\",")),
+            ),
+            text.replace(
+                "\"homenode\"",
+                &format!("\"x\": {}1{}, \"homenode\"", "[".repeat(100), "]".repeat(100)),
+            ),
+            text.replace("\"homenode\"", &format!("\"rest\": \"{}\", \"homenode\"", "x".repeat(7 << 20))),
+            text.replace("\"machine\": \"", &format!("\"machine\": \"\\u001b[31m{}", "y".repeat(4 << 20))),
+        ];
+        let mut opened = 0;
+        for text in nothings {
+            assert!(text.len() > 1000);
+            fs::write(&json, text).unwrap();
+            match Dataset::open(self.path) {
+                Ok(set) => {
+                    opened += 1;
+                    assert!(!set.meta().machine.contains('\x1b') && set.meta().machine.len() <= 4096);
+                }
+                Err(e) => assert!(e.to_string().contains("more values than fit 96 MiB"), "{e}"),
+            }
+        }
+        assert!(opened >= 2, "long texts alone are no reason to refuse a set");
+        fs::write(&json, text).unwrap();
+    }
+
+    fn descriptions_that_are_damaged(&self) {
+        let json = self.path.join("dataset.json");
+        let text = fs::read_to_string(&json).unwrap();
+        let refused = |text: &str, why: &str| {
+            fs::write(&json, text).unwrap();
+            let error = self.try_all().unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains("set") && !error.contains('\x1b'), "{error}");
+        };
+        refused(&text.replace("\"format\": 1", "\"format\": 2"), "format 2, but this homenode knows 1 to 1");
+        refused(&text.replace("\"format\": 1", "\"format\": 0"), "format 0");
+        // Another description hides no table: its rows are there, and what is wrong with it is
+        // said.
+        let is_told = |why: &str| {
+            let said = match self.try_all() {
+                Ok((rows, said)) => {
+                    assert!(rows > 0, "{said:?}");
+                    said.join("\n")
+                }
+                Err(e) => e.to_string(),
+            };
+            assert!(said.contains(why) && said.contains("dataset.json"), "{why}: {said}");
+            assert!(!said.contains('\x1b'), "{said}");
+        };
+        let damaged = |text: &str, why: &str| {
+            fs::write(&json, text).unwrap();
+            is_told(why);
+        };
+        damaged(&text.replace("\"format\": 1", "\"format\": 99999999999"), "line 2");
+        damaged(&"[".repeat(1 << 20), "");
+        damaged(&"x".repeat(9 << 20), "longer than");
+        damaged("", "damaged");
+        fs::remove_file(&json).unwrap();
+        symlink("/dev/zero", &json).unwrap();
+        is_told("symbolic link");
+        fs::remove_file(&json).unwrap();
+        assert!(Command::new("mkfifo").arg(&json).status().unwrap().success());
+        is_told("not a regular file");
+    }
+
+    fn long_names(&self) {
+        // Names of 10 MB, written by homenode itself.
+        let named = self.folder.join("named");
+        let mut writer = DatasetWriter::create(&named, spec(1).meta()).unwrap();
+        let object = Dataset::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/dataset/v1"))
+            .unwrap()
+            .rows::<Object>()
+            .next()
+            .unwrap();
+        for n in 0..6 {
+            let name = format!("\x1b]0;{n}\x07{}", "é".repeat(5 << 20));
+            writer.push(&Object { name, stack: vec!["x".repeat(3000); 100], ..object.clone() }).unwrap();
+        }
+        writer.finish(homenode_dataset::Ended { status: Some(0), signal: None, elapsed_ns: 1 }).unwrap();
+        let (found, missing) = try_all(&named, self.folder).unwrap();
+        assert_eq!((found, missing), (6, vec![]));
+        let names: Vec<String> = Dataset::open(&named).unwrap().rows::<Object>().map(|o| o.name).collect();
+        assert!(names.iter().all(|n| n.len() <= 4096 && !n.contains(['\x1b', '\x07'])));
+    }
 }

@@ -167,16 +167,7 @@ impl<'a> Robertson<'a> {
             self.buffer >> 20
         ));
         let mut shown = Shown::new(table);
-        for (away, theirs, ours) in means {
-            if let Some(ours) = ours.filter(|_| away != Away::Here) {
-                let near = (100.0 * (ours / theirs - 1.0)).abs() <= NEAR;
-                let claim = format!("{}: about {theirs} times the latency (section 3)", away.words());
-                shown.judge(claim, Says::of(near), format!("{ours:.2} times; within {NEAR} % counts"));
-            } else if away != Away::Here {
-                let claim = format!("{}: about {theirs} times the latency (section 3)", away.words());
-                shown.judge(claim, Says::Unknown, stand_ins.lacking(away));
-            }
-        }
+        figure2_verdicts(&mut shown, &means, &stand_ins);
         if self.host.synthetic {
             shown.lacks.push("other jobs: the paper's machine was busy; the ratio 1 : 1.5 : 2 of the preset is this figure's");
         }
@@ -395,6 +386,20 @@ pub fn table2(ask: &Asked, task: &dyn Task) -> Result<Shown> {
 
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Judges the paper's relations of latencies. `means`: distance, the paper's and our mean relation.
+fn figure2_verdicts(shown: &mut Shown, means: &[(Away, f64, Option<f64>)], stand_ins: &StandIns) {
+    for &(away, theirs, ours) in means {
+        if let Some(ours) = ours.filter(|_| away != Away::Here) {
+            let near = (100.0 * (ours / theirs - 1.0)).abs() <= NEAR;
+            let claim = format!("{}: about {theirs} times the latency (section 3)", away.words());
+            shown.judge(claim, Says::of(near), format!("{ours:.2} times; within {NEAR} % counts"));
+        } else if away != Away::Here {
+            let claim = format!("{}: about {theirs} times the latency (section 3)", away.words());
+            shown.judge(claim, Says::Unknown, stand_ins.lacking(away));
+        }
+    }
 }
 
 /// What section 4 concludes from Table 1, judged by triad.

@@ -9,13 +9,7 @@ use super::TextFile;
 const MOST: usize = 80;
 
 /// Longer functions: file, name, lines. A number may only fall.
-const LEFT: &[(&str, &str, usize)] = &[
-    ("crates/agent/src/interpose_io.rs", "syscall", 113),
-    ("crates/cache/src/hierarchy.rs", "behind_the_front", 126),
-    ("crates/export/tests/bounded.rs", "hostile_data_sets_end_in_words_within_256_mib", 166),
-    ("crates/papers/src/robertson.rs", "figure2", 81),
-    ("crates/wire/tests/it/live.rs", "record", 86),
-];
+const LEFT: &[(&str, &str, usize)] = &[("crates/cache/src/hierarchy.rs", "behind_the_front", 126)];
 
 /// A function that is too long.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,7 +12,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use homenode_sys::signal::{Action, Set, action, mask, replace_mask, set_action};
+pub use homenode_sys::signal::Set;
+use homenode_sys::signal::{Action, action, mask, replace_mask, set_action};
 use homenode_sys::{Result, call};
 
 use super::{Mechanism, fault, handler_stack, state};

@@ -12,86 +12,91 @@ fn record() -> impl Strategy<Value = LiveRecord> {
     let numbers = any::<[u32; 6]>();
     let nodes = any::<[u16; 2]>();
     let yes = any::<[bool; 3]>();
-    (0..19_u32, n, numbers, nodes, yes, ".{0,30}").prop_map(|(which, n, m, [a, b], yes, text)| {
-        let (a, b) = (NodeId(a), NodeId(b));
-        let (object, pages) = (ObjectNo(m[0]), Pages { first: m[1], count: m[2] });
-        let region = yes[0].then_some(RegionNo(m[3]));
-        let interval = IntervalNo(m[4]);
-        let iteration = IterationNo(m[5]);
-        let (begin, end) = (Ns(n[0]), Ns(n[1]));
-        let results = [MoveResult::Moved, MoveResult::Busy, MoveResult::NoMemory, MoveResult::NoPage];
-        let dropped = [Dropped::Touches, Dropped::Samples, Dropped::Homes, Dropped::Intervals];
-        match which {
-            0 => LiveRecord::Start {
-                clock: begin,
-                pid: m[0],
-                nodes: a.0,
-                pretended: yes[0],
-                page: Bytes(n[2]),
-                policy: text,
-            },
-            1 => LiveRecord::Node { node: a, memory: Bytes(n[0]), cpus: m.to_vec(), distances: n.to_vec() },
-            2 => LiveRecord::Module(LoadedFile { base: n[0], low: n[1], high: n[2], path: text }),
-            3 => LiveRecord::Interval { index: interval, begin, end, iteration: yes[1].then_some(iteration) },
-            4 => LiveRecord::Region {
-                number: RegionNo(m[0]),
-                key: RegionIdentity { function: n[0], caller: n[1] },
-            },
-            5 => LiveRecord::RegionTime { interval, region: RegionNo(m[0]), runs: m[1], time: begin },
-            6 => LiveRecord::Iteration { number: iteration, begin, end, told: yes[0] },
-            7 => LiveRecord::Object {
-                number: object,
-                origin: Origin::Library(text.as_str().into(), n[0]),
-                address: n[1],
-                bytes: Bytes(n[2]),
-                birth: Ns(n[3]),
-                python: yes[0].then_some(text),
-            },
-            8 => LiveRecord::ObjectGone { number: object, death: end },
-            9 | 10 => LiveRecord::Migration {
-                time: begin,
-                object,
-                pages,
-                from: a,
-                to: b,
-                cause: MoveOrigin::ALL[n[1] as usize % MoveOrigin::ALL.len()],
-                region,
-                cost: yes[1].then_some(end),
-                outcome: results[n[2] as usize % results.len()],
-            },
-            11 => LiveRecord::Sample { time: begin, object, page: m[1], held_back: yes[0], node: a, home: b },
-            12 => LiveRecord::Seen {
-                interval,
-                region,
-                object,
-                pages,
-                node: a,
-                home: b,
-                kind: yes[1].then_some(AccessKind::Write),
-                told: m[5],
-            },
-            13 => LiveRecord::Home { interval, object, pages, node: yes[1].then_some(a) },
-            14 => LiveRecord::Thread {
-                thread: ThreadNo(m[0]),
-                cpu: CpuId(m[1]),
-                node: a,
-                from: begin,
-                to: end,
-                bound: yes[0],
-            },
-            15 => LiveRecord::FirstTouch {
-                object,
-                pages,
-                thread: yes[0].then_some(ThreadNo(m[3])),
-                node: a,
-                time: begin,
-                pc: n[1],
-            },
-            16 => LiveRecord::Own { time: begin, own: end, cpu: Ns(n[2]) },
-            17 => LiveRecord::Dropped { what: dropped[n[0] as usize % dropped.len()], how_many: n[1] },
-            _ => LiveRecord::End { whole: yes[0] },
-        }
-    })
+    (0..19_u32, n, numbers, nodes, yes, ".{0,30}").prop_map(of_drawn)
+}
+
+/// Which kind of record, and values for its fields.
+type Drawn = (u32, [u64; 4], [u32; 6], [u16; 2], [bool; 3], String);
+
+fn of_drawn((which, n, m, [a, b], yes, text): Drawn) -> LiveRecord {
+    let (a, b) = (NodeId(a), NodeId(b));
+    let (object, pages) = (ObjectNo(m[0]), Pages { first: m[1], count: m[2] });
+    let region = yes[0].then_some(RegionNo(m[3]));
+    let interval = IntervalNo(m[4]);
+    let iteration = IterationNo(m[5]);
+    let (begin, end) = (Ns(n[0]), Ns(n[1]));
+    let results = [MoveResult::Moved, MoveResult::Busy, MoveResult::NoMemory, MoveResult::NoPage];
+    let dropped = [Dropped::Touches, Dropped::Samples, Dropped::Homes, Dropped::Intervals];
+    match which {
+        0 => LiveRecord::Start {
+            clock: begin,
+            pid: m[0],
+            nodes: a.0,
+            pretended: yes[0],
+            page: Bytes(n[2]),
+            policy: text,
+        },
+        1 => LiveRecord::Node { node: a, memory: Bytes(n[0]), cpus: m.to_vec(), distances: n.to_vec() },
+        2 => LiveRecord::Module(LoadedFile { base: n[0], low: n[1], high: n[2], path: text }),
+        3 => LiveRecord::Interval { index: interval, begin, end, iteration: yes[1].then_some(iteration) },
+        4 => LiveRecord::Region {
+            number: RegionNo(m[0]),
+            key: RegionIdentity { function: n[0], caller: n[1] },
+        },
+        5 => LiveRecord::RegionTime { interval, region: RegionNo(m[0]), runs: m[1], time: begin },
+        6 => LiveRecord::Iteration { number: iteration, begin, end, told: yes[0] },
+        7 => LiveRecord::Object {
+            number: object,
+            origin: Origin::Library(text.as_str().into(), n[0]),
+            address: n[1],
+            bytes: Bytes(n[2]),
+            birth: Ns(n[3]),
+            python: yes[0].then_some(text),
+        },
+        8 => LiveRecord::ObjectGone { number: object, death: end },
+        9 | 10 => LiveRecord::Migration {
+            time: begin,
+            object,
+            pages,
+            from: a,
+            to: b,
+            cause: MoveOrigin::ALL[n[1] as usize % MoveOrigin::ALL.len()],
+            region,
+            cost: yes[1].then_some(end),
+            outcome: results[n[2] as usize % results.len()],
+        },
+        11 => LiveRecord::Sample { time: begin, object, page: m[1], held_back: yes[0], node: a, home: b },
+        12 => LiveRecord::Seen {
+            interval,
+            region,
+            object,
+            pages,
+            node: a,
+            home: b,
+            kind: yes[1].then_some(AccessKind::Write),
+            told: m[5],
+        },
+        13 => LiveRecord::Home { interval, object, pages, node: yes[1].then_some(a) },
+        14 => LiveRecord::Thread {
+            thread: ThreadNo(m[0]),
+            cpu: CpuId(m[1]),
+            node: a,
+            from: begin,
+            to: end,
+            bound: yes[0],
+        },
+        15 => LiveRecord::FirstTouch {
+            object,
+            pages,
+            thread: yes[0].then_some(ThreadNo(m[3])),
+            node: a,
+            time: begin,
+            pc: n[1],
+        },
+        16 => LiveRecord::Own { time: begin, own: end, cpu: Ns(n[2]) },
+        17 => LiveRecord::Dropped { what: dropped[n[0] as usize % dropped.len()], how_many: n[1] },
+        _ => LiveRecord::End { whole: yes[0] },
+    }
 }
 
 /// The stream of these records in frames of at most `room` bytes, and where each frame ends with
