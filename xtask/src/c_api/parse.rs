@@ -103,8 +103,7 @@ mod tests {
 
     const CODES: &str = "//! X.\n\n/// good\npub const HN_OK: i32 = 0;\n\npub fn f() {}\n";
     const SOURCE: &str = "use x;\n\n/// A thing.\n#[repr(C)]\npub struct hn_thing {\n    /// how many\n    pub n: u64,\n}\n\n\
-        // # Part\n\n/// Does it:\n/// well.\n///\n/// # Safety\n/// Not at
-        // all.\n#[unsafe(no_mangle)]\n\
+        // # Part\n\n/// Does it:\n/// well.\n///\n/// # Safety\n/// Not at all.\n#[unsafe(no_mangle)]\n\
         pub unsafe extern \"C\" fn hn_do(\n    at: *mut hn_thing,\n    n: usize,\n) -> i32 {\n    0\n}\n\n/// Ours.\nfn g() {}\n";
 
     #[test]

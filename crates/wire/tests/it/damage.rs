@@ -124,7 +124,10 @@ fn an_error_names_what_and_where() {
     bytes[6] = 9;
     assert_eq!(
         error(&bytes),
-        "the program's report, byte 0: it is of version 9, and this homenode reads version 5"
+        format!(
+            "the program's report, byte 0: it is of version 9, and this homenode reads version {}",
+            Facts::VERSION
+        )
     );
     bytes[4] = 3;
     assert!(error(&bytes).ends_with("it is something else: the live stream"), "{}", error(&bytes));
