@@ -1,5 +1,6 @@
-//! What a chunk costs that homenode hands out, records or leaves alone, beside libgomp's own, in
-//! one run: a loop without work in chunks of one iteration (`tests/schedules/loops.c`).
+//! What a chunk costs that homenode hands out, records or leaves alone, beside libgomp's own and
+//! libomp's, in one run: a loop without work in chunks of one iteration
+//! (`tests/schedules/loops.c`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,29 +22,37 @@ fn main() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-schedule");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
-    let program = folder.join("loops");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/schedules/loops.c");
-    let built = Command::new("gcc").args(["-O2", "-fopenmp", "-o"]).arg(&program).arg(source).output();
-    if !built.is_ok_and(|o| o.status.success()) {
-        return println!("skipped: there is no gcc with OpenMP");
+    for (compiler, run_time) in [("gcc", "libgomp"), ("clang", "libomp")] {
+        let program = folder.join(run_time);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/schedules/loops.c");
+        let built = Command::new(compiler).args(["-O2", "-fopenmp", "-o"]).arg(&program).arg(source).output();
+        match built.is_ok_and(|o| o.status.success()) {
+            true => compare(&program, &libraries, run_time),
+            false => println!("skipped: there is no {compiler} with OpenMP"),
+        }
     }
+}
+
+/// Prints what a chunk costs in each mode, beside the run-time's own.
+fn compare(program: &Path, libraries: &str, run_time: &str) {
     let modes = [None].into_iter().chain(Mode::ALL.iter().map(|(_, mode)| Some(*mode)));
     let mut times: Vec<(String, Vec<f64>)> = modes
         .clone()
-        .map(|mode| (mode.map_or_else(|| "libgomp".to_owned(), |m| m.to_string()), Vec::new()))
+        .map(|mode| (mode.map_or_else(|| run_time.to_owned(), |m| m.to_string()), Vec::new()))
         .collect();
     // One after the other, over and over: what else the machine does meets all of them.
     for _ in 0..REPEATED {
         for (mode, (_, times)) in modes.clone().zip(&mut times) {
-            times.push(time(&program, &libraries, mode));
+            times.push(time(program, libraries, mode));
         }
     }
     let mut least = times.iter().map(|(_, t)| t.iter().copied().fold(f64::MAX, f64::min));
     let own = least.next().unwrap_or(f64::NAN);
-    println!("bench: schedule/libgomp {own:.2} ns");
+    println!("bench: schedule/{run_time} {own:.2} ns");
     for ((name, _), ns) in times.iter().skip(1).zip(least) {
-        println!("{name}: {ns:.2} ns a chunk, libgomp's own {own:.2} ns: {:+.2} ns", ns - own);
-        println!("bench: schedule/{name} {ns:.2} ns");
+        let (more, ratio) = (ns - own, ns / own);
+        println!("{name}: {ns:.2} ns a chunk, {run_time}'s own {own:.2} ns: {more:+.2} ns, {ratio:.2} times");
+        println!("bench: schedule/{run_time}/{name} {ns:.2} ns");
     }
 }
 

@@ -219,7 +219,7 @@ impl HostileSet<'_> {
         let whole = fs::read(&table).unwrap();
         let gone = |missing: Vec<String>, why: &str| assert!(missing[0].contains(why), "{missing:?}");
         fs::remove_file(&table).unwrap();
-        gone(self.try_all().unwrap().1, "self.rows of tables/samples.hntable are missing");
+        gone(self.try_all().unwrap().1, "rows of tables/samples.hntable are missing");
         assert!(Command::new("mkfifo").arg(&table).status().unwrap().success());
         gone(self.try_all().unwrap().1, "not a regular file");
         for target in ["/dev/zero", "/dev/stdin", "/nowhere", "samples.hntable"] {

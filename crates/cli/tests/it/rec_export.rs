@@ -117,7 +117,9 @@ import duckdb
 out = sys.argv[1]
 def table(name):
     return f"read_parquet('{out}/{name}/**/*.parquet', hive_partitioning = true)"
-timed = f"(SELECT interval FROM {table('intervals')} WHERE timed)"
+# Where no interval is timed, all count.
+any_timed = f"(SELECT coalesce(bool_or(timed), false) FROM {table('intervals')})"
+timed = f"(SELECT interval FROM {table('intervals')} WHERE timed OR NOT {any_timed})"
 rows = duckdb.sql(f"""
     SELECT o.id, o.name, o.bytes,
            (SELECT coalesce(sum(seen), 0) FROM {table('accesses')} a
