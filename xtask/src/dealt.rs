@@ -121,7 +121,7 @@ fn row(subject: &Subject) -> Result<String, String> {
     let json = compared(&folder, "r", &placed)?;
     let scheme = |name: &str| json["rows"].as_array().into_iter().flatten().find(|r| r["scheme"] == name);
     let value = |name: &str, what: &str| scheme(name).and_then(|r| r[what].as_f64()).unwrap_or(f64::NAN);
-    let remote = |name: &str| format!("{:.1}", value(name, "remote"));
+    let remote = |name: &str| format!("{:.2}", value(name, "remote"));
     let mut cells: Vec<String> =
         ["dynamic", "block", "cyclic", "affinity"].map(|s| remote(&format!("{s}/first-touch"))).into();
     cells.push(remote("affinity/plan"));
@@ -135,7 +135,7 @@ fn row(subject: &Subject) -> Result<String, String> {
             let hand = compared(&folder, "hand", &["-p", "first-touch"])?;
             let of = |what: &str| hand["rows"][0][what].as_f64().unwrap_or(f64::NAN);
             let times = time("affinity/first-touch") / of("time");
-            format!("{:.1} %, affinity takes {times:.2} of its time", of("remote"))
+            format!("{:.2} %, affinity takes {times:.2} of its time", of("remote"))
         }
     });
     Ok(format!("| {} | {} |", subject.name, cells.join(" | ")))

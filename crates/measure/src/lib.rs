@@ -11,7 +11,7 @@
 //! | what there is | [`Host::this`], [`Host::at`] a recorded tree, [`Host::like`] a described machine |
 //! | what to measure | [`MeasureRequest`], [`plan()`] → [`MeasurePlan`]: the [`Visit`]s, and what is refused and why |
 //! | to measure it all | [`measure()`] with a [`Prober`] → [`Measurement`] |
-//! | one thing | [`Prober::probe`] with an [`Visit`]; [`HostMeasurer`] measures, [`Synthetic`] computes from a described machine |
+//! | one thing | [`Prober::probe`] with a [`Visit`]; [`HostMeasurer`] measures, [`Synthetic`] computes from a described machine |
 //! | to read one again, or compare | [`Measurement::from_json`], [`diff`] |
 //! | it elsewhere | [`machine_file`], [`memory_attributes`] |
 //!

@@ -1,4 +1,4 @@
-//! Whoever answers an [`Visit`]: the machine itself, or a description of one.
+//! Whoever answers a [`Visit`]: the machine itself, or a description of one.
 
 use crate::cell::MeasuredCell;
 use crate::item::Visit;

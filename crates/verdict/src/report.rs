@@ -261,10 +261,10 @@ fn known_moves(out: &mut String, f: &Facts) -> std::fmt::Result {
     if m.beside == 0 {
         return Ok(());
     }
-    let each = |time: Ns, pages: u64| format!("{:.1} us", time.0 as f64 / 1e3 / pages.max(1) as f64);
+    let each = |time: Ns, pages: u64| seconds(Ns(time.0 / pages.max(1)));
     writeln!(
         out,
-        "  moves      {} pages while the team ran ({} of a thread's CPU time), {} while it slept (it waited {})",
+        "  moves      {} pages while the team ran ({} of a thread's CPU time), {} while the team slept (and waited {})",
         m.beside,
         seconds(m.spare),
         m.asleep,

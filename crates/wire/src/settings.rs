@@ -69,7 +69,7 @@ impl fmt::Display for Wanted {
 /// When pages with a known target move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MoveWhile {
-    /// The first 32 MiB of a region's start while the team sleeps; what is more, by the manner that
+    /// The first 32 MiB of a region's start while the team sleeps, the rest by the manner that
     /// turns out cheaper.
     #[default]
     Auto,

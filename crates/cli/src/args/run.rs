@@ -90,7 +90,7 @@ pub struct LiveArgs {
     pub copy_unseen: bool,
     /// When pages with a known target move (a plan's, block's): asleep (while the team sleeps, at
     /// the start of a region), running (by a thread of homenode's, while the team runs), or auto:
-    /// up to 32 MiB asleep, and more by the manner that costs the program less
+    /// up to 32 MiB asleep, and the rest by the manner that costs the program less
     #[arg(long, value_name = "WHEN", default_value_t = MoveWhile::Auto)]
     pub move_while: MoveWhile,
     /// Bind OpenMP's threads to CPUs, node by node, unless OMP_PLACES or OMP_PROC_BIND is set
