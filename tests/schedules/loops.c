@@ -131,6 +131,46 @@ static void same_threads(void) {
     }
 }
 
+#ifdef __clang__
+static void four(void *outer) {
+    for (long i = 0; i < 4; i++) hit((long)outer * 4 + i);
+}
+#define OLD_TEAM(outer) four(outer)
+#else
+/* GCC before 4.9 starts and ends a team by two calls. homenode leaves the loops of such a team
+ * alone. The loop around the team goes on. */
+extern void GOMP_parallel_start(void (*)(void *), void *, unsigned);
+extern void GOMP_parallel_end(void);
+extern _Bool GOMP_loop_dynamic_start(long, long, long, long, long *, long *);
+extern _Bool GOMP_loop_dynamic_next(long *, long *);
+extern void GOMP_loop_end_nowait(void);
+static void four(void *outer) {
+    long from, to;
+    if (GOMP_loop_dynamic_start(0, 4, 1, 1, &from, &to)) {
+        do {
+            for (long i = from; i < to; i++) hit((long)outer * 4 + i);
+        } while (GOMP_loop_dynamic_next(&from, &to));
+    }
+    GOMP_loop_end_nowait();
+}
+#define OLD_TEAM(outer) (GOMP_parallel_start(four, outer, 1), four(outer), GOMP_parallel_end())
+#endif
+
+/* Teams inside of the chunks of a loop. */
+static void teams_inside(void) {
+    for (int t = 0; t < 3; t++) {
+#pragma omp parallel for schedule(dynamic, 3)
+        for (long i = 0; i < 50; i++) OLD_TEAM((void *)i);
+        check("old teams", 200, 0);
+#pragma omp parallel for schedule(dynamic, 3)
+        for (long i = 0; i < 50; i++) {
+#pragma omp parallel for schedule(dynamic) num_threads(2)
+            for (int k = 0; k < 4; k++) hit(i * 4 + k);
+        }
+        check("teams", 200, 0);
+    }
+}
+
 static void of_the_programs_choice(void) {
     const omp_sched_t kinds[] = {omp_sched_static, omp_sched_dynamic, omp_sched_guided, omp_sched_auto};
     for (int k = 0; k < 4; k++) {
@@ -394,6 +434,7 @@ int main(int argc, char **argv) {
             forms();
             static_forms();
             same_threads();
+            teams_inside();
             of_the_programs_choice();
             no_waiting(30);
             nested();

@@ -1,6 +1,7 @@
 //! What a chunk costs that homenode hands out, records or leaves alone, beside libgomp's own and
 //! libomp's, in one run: a loop without work in chunks of one iteration
-//! (`tests/schedules/loops.c`).
+//! (`tests/schedules/loops.c`). Two threads execute it; on a machine with 16 CPUs also 16 threads,
+//! which wait for each other at a counter that they share.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,6 +15,8 @@ use homenode_wire::settings::{self, MachineNodes, Settings};
 const EXECUTIONS: &str = "300";
 const ITERATIONS: &str = "20000";
 const REPEATED: usize = 7;
+/// Threads of the teams.
+const TEAMS: [usize; 2] = [2, 16];
 
 fn main() {
     let Some(libraries) = libraries() else {
@@ -27,23 +30,28 @@ fn main() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/schedules/loops.c");
         let built = Command::new(compiler).args(["-O2", "-fopenmp", "-o"]).arg(&program).arg(source).output();
         match built.is_ok_and(|o| o.status.success()) {
-            true => compare(&program, &libraries, run_time),
+            true => TEAMS.iter().for_each(|team| compare(&program, &libraries, run_time, *team)),
             false => println!("skipped: there is no {compiler} with OpenMP"),
         }
     }
 }
 
 /// Prints what a chunk costs in each mode, beside the run-time's own.
-fn compare(program: &Path, libraries: &str, run_time: &str) {
+fn compare(program: &Path, libraries: &str, run_time: &str, team: usize) {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    if cpus < team {
+        return println!("skipped: a team of {team}, on {cpus} CPUs");
+    }
+    let run_time = &if team == TEAMS[0] { run_time.to_owned() } else { format!("{run_time}-{team}") };
     let modes = [None].into_iter().chain(Mode::ALL.iter().map(|(_, mode)| Some(*mode)));
     let mut times: Vec<(String, Vec<f64>)> = modes
         .clone()
-        .map(|mode| (mode.map_or_else(|| run_time.to_owned(), |m| m.to_string()), Vec::new()))
+        .map(|mode| (mode.map_or_else(|| run_time.clone(), |m| m.to_string()), Vec::new()))
         .collect();
     // One after the other, over and over: what else the machine does meets all of them.
     for _ in 0..REPEATED {
         for (mode, (_, times)) in modes.clone().zip(&mut times) {
-            times.push(time(program, libraries, mode));
+            times.push(time(program, libraries, mode, team));
         }
     }
     let mut least = times.iter().map(|(_, t)| t.iter().copied().fold(f64::MAX, f64::min));
@@ -63,11 +71,11 @@ fn libraries() -> Option<String> {
 }
 
 /// Nanoseconds of CPU time a chunk, which does not count what else the machine does.
-fn time(program: &Path, libraries: &str, mode: Option<Mode>) -> f64 {
+fn time(program: &Path, libraries: &str, mode: Option<Mode>, team: usize) -> f64 {
     let mut command = Command::new(program);
     command
         .args(["time", EXECUTIONS, ITERATIONS])
-        .env("OMP_NUM_THREADS", "2")
+        .env("OMP_NUM_THREADS", team.to_string())
         .env("OMP_WAIT_POLICY", "passive");
     if let Some(mode) = mode {
         let folder = program.with_extension("run");

@@ -60,6 +60,7 @@ mod loops;
 mod loops_code;
 mod loops_gomp;
 mod loops_kmpc;
+mod loops_prepared;
 mod loops_static;
 mod loops_static_kmpc;
 mod loops_touched;

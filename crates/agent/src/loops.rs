@@ -22,12 +22,13 @@ use homenode_runtime::moving;
 use homenode_schedule::book::Promise;
 use homenode_schedule::file::{self, Imported};
 use homenode_schedule::{
-    Book, Cursor, Deal, LoopOutcome, Run, ScheduleCandidate, Shape, Space, StealOrder, ThreadExecution,
+    Batch, Book, Cursor, Deal, LoopOutcome, Run, ScheduleCandidate, Shape, Space, StealOrder, ThreadExecution,
 };
 use homenode_wire::facts::Facts;
 use homenode_wire::schedule::{self, Schedules};
 
 use crate::loops_code as code;
+use crate::loops_prepared::{self, Prepared};
 use crate::loops_static::{LoopTurn, Statics};
 use crate::loops_touched::Touched;
 use crate::state;
@@ -267,8 +268,12 @@ pub struct Level {
     /// Chunks that the program's own run-time handed out.
     seen: u64,
     /// The chunk that the thread executes: its first and one past its last index, or values and
-    /// bounds if the program's own run-time handed it out.
+    /// bounds if the program's own run-time handed it out. Of a batch, the first chunk.
     chunk: (u64, u64),
+    /// The batch that the thread executes. It lives as long as the execution.
+    batch: Batch<'static>,
+    /// The thread's prepared chunks here, while it is in another team.
+    prepared: Prepared,
 }
 
 impl Level {
@@ -285,6 +290,8 @@ impl Level {
         cursor: Cursor::new(0, 0, 0),
         seen: 0,
         chunk: (0, 0),
+        batch: NO_BATCH,
+        prepared: Prepared::NONE,
     };
 
     /// At the beginning of a team, which `first` may be a loop of.
@@ -297,6 +304,8 @@ impl Level {
         Self { team, number, ..Self::NONE }
     }
 }
+
+const NO_BATCH: Batch<'static> = Batch::one(Run { begin: 0, end: 0 });
 
 /// Return addresses are below; above are the loops that the program has named with `hn_loop`.
 pub const NAMED: usize = 1 << 63;
@@ -319,7 +328,9 @@ fn level() -> &'static mut Level {
 
 /// The thread enters a team, or another level again. Returns where the thread was.
 pub fn enter(new: Level) -> Level {
-    LEVEL.replace(new)
+    let mut outer = LEVEL.replace(new);
+    outer.prepared = loops_prepared::replace(new.prepared);
+    outer
 }
 
 /// The thread leaves its team, and is again where it was.
@@ -329,6 +340,7 @@ pub fn enter(new: Level) -> Level {
 pub unsafe fn leave(outer: Level) {
     leave_loop(level(), false);
     LEVEL.set(outer);
+    loops_prepared::replace(outer.prepared);
 }
 
 /// A team begins (`true`) or ends that homenode does not know more of: until it ends, the thread's
@@ -338,6 +350,11 @@ pub fn foreign(begins: bool) {
         return;
     }
     let level = level();
+    match (begins, level.foreign) {
+        (true, 0) => level.prepared = loops_prepared::replace(Prepared::NONE),
+        (false, 1) => drop(loops_prepared::replace(level.prepared)),
+        _ => {}
+    }
     level.foreign = if begins { level.foreign + 1 } else { level.foreign.saturating_sub(1) };
 }
 
@@ -381,6 +398,9 @@ pub enum Start {
 /// The thread starts a loop.
 pub fn start_loop(ask: &StartedLoop) -> Start {
     let level = level();
+    if level.foreign > 0 {
+        return Start::Theirs;
+    }
     // What a cancelled loop has left.
     leave_loop(level, false);
     level.at = At::Nothing;
@@ -411,7 +431,7 @@ pub fn start_loop(ask: &StartedLoop) -> Start {
     };
     let Some(execution) = execution else { return Start::Theirs };
     level.cursor = Cursor::new(thread, threads, node().unwrap_or(0));
-    (level.seen, level.chunk) = (0, (0, 0));
+    (level.seen, level.chunk, level.batch) = (0, (0, 0), NO_BATCH);
     if let Some(room) = execution.record {
         let recorded = Recorded { thread, node: node(), runs: Vec::with_capacity(room), overflowed: false };
         level.record = Box::into_raw(Box::new(recorded));
@@ -512,21 +532,34 @@ fn decide(ask: &StartedLoop, threads: u32) -> Option<Arc<Execution>> {
     decided.flatten()
 }
 
+/// Whether a thread may get further chunks before it asks for them ([`crate::loops_prepared`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandOut {
+    /// It gets one at a time.
+    OneByOne,
+    /// The stub of its front end hands out prepared ones.
+    Prepared,
+}
+
 /// The thread's next iterations.
 #[inline]
-pub fn next() -> Next {
+pub fn next(by: HandOut) -> Next {
     let at = level();
+    if at.foreign > 0 {
+        return Next::Theirs;
+    }
     match at.at {
         At::Dealt => {
             // SAFETY: the thread holds the execution until it leaves the loop; the program looks at
             // the space no longer than that.
             let execution = unsafe { &*at.execution };
+            let clock = (by == HandOut::Prepared).then_some(now as fn() -> u64);
             let order = MACHINE.get().map(|m| &m.order);
-            let run = execution.deal.as_ref().zip(order).and_then(|(d, o)| d.next(&mut at.cursor, o));
-            match run {
-                Some(run) => {
-                    at.chunk = (run.begin, run.end);
-                    Next::Run(&execution.shape.space, run)
+            let batch = execution.deal.as_ref().zip(order);
+            match batch.and_then(|(deal, order)| deal.next(&mut at.cursor, order, clock)) {
+                Some(batch) => {
+                    prepare(at, &execution.shape.space, &batch);
+                    Next::Run(&execution.shape.space, batch.run)
                 }
                 None => {
                     leave_loop(at, true);
@@ -537,19 +570,36 @@ pub fn next() -> Next {
         At::Watched => Next::Watched,
         At::End => Next::End,
         At::Nothing if at.first.is_null() => Next::Theirs,
-        At::Nothing => begin_first(),
+        At::Nothing => begin_first(by),
+    }
+}
+
+/// Keeps the chunks of a batch behind the first one, which the thread begins with.
+#[inline]
+fn prepare(level: &mut Level, space: &Space, batch: &Batch<'static>) {
+    level.chunk = (batch.run.begin, batch.run.end);
+    level.batch = *batch;
+    if !batch.behind.is_empty() {
+        let step = space.parts().1 as u64;
+        loops_prepared::replace(Prepared {
+            next: batch.behind.as_ptr_range().start,
+            end: batch.behind.as_ptr_range().end,
+            base: space.value(batch.base),
+            apart: batch.apart.wrapping_mul(step),
+            length: batch.run.len().wrapping_mul(step),
+        });
     }
 }
 
 /// The thread starts the loop that its team began with.
 #[cold]
-fn begin_first() -> Next {
+fn begin_first(by: HandOut) -> Next {
     let first = std::mem::replace(&mut level().first, std::ptr::null());
     // SAFETY: who entered the team keeps it as long as the team.
     match start_loop(unsafe { &*first }) {
         Start::Theirs => Next::Theirs,
         Start::Watched => Next::Watched,
-        Start::Dealt => next(),
+        Start::Dealt => next(by),
     }
 }
 
@@ -584,7 +634,13 @@ fn touched(address: usize) {
     let level = LEVEL.with(Cell::as_ptr);
     // SAFETY: this thread's own. The handler may have interrupted a function of this file, which
     // then has a reference; it touches no armed memory in between, so the fault is the program's.
-    let (execution, chunk) = unsafe { ((*level).execution, (*level).chunk) };
+    let (execution, chunk, batch) = unsafe { ((*level).execution, (*level).chunk, (*level).batch) };
+    // Of a batch, the thread executes the chunk before those that are left.
+    let begun = batch.behind.len().saturating_sub(loops_prepared::left());
+    let chunk = match begun.checked_sub(1).and_then(|at| batch.behind.get(at)) {
+        Some(number) => (batch.chunk(*number).begin, batch.chunk(*number).end),
+        None => chunk,
+    };
     // SAFETY: the thread holds the execution until it leaves the loop.
     if let Some(execution) = unsafe { execution.as_ref() }
         && let Some(touched) = &execution.touched
@@ -605,8 +661,10 @@ fn nodes_of(pages: &[usize]) -> Vec<Option<u16>> {
 #[inline]
 pub fn end_loop() {
     let level = level();
-    leave_loop(level, false);
-    level.at = At::Nothing;
+    if level.foreign == 0 {
+        leave_loop(level, false);
+        level.at = At::Nothing;
+    }
 }
 
 /// The thread is through with its loop; `complete`: it has executed all that it was to.
@@ -626,7 +684,8 @@ fn leave_loop(level: &mut Level, complete: bool) {
         std::mem::forget(execution);
         return;
     }
-    let chunks = if was == At::Dealt { level.cursor.at } else { level.seen };
+    let never_begun = loops_prepared::replace(Prepared::NONE).left() as u64;
+    let chunks = if was == At::Dealt { level.cursor.at - never_begun } else { level.seen };
     execution.chunks.fetch_add(chunks, Ordering::Relaxed);
     if !complete {
         execution.broken.store(true, Ordering::Relaxed);

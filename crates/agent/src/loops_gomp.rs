@@ -4,7 +4,7 @@
 //! | call | what becomes of it in a loop that homenode hands out |
 //! |---|---|
 //! | `GOMP_loop_…_start` | libgomp gets an empty loop, the program its first chunk |
-//! | `GOMP_loop_…_next` | the program gets its next chunk; libgomp is not asked |
+//! | `GOMP_loop_…_next` | the program gets its next chunk (a [prepared](crate::loops_prepared) one first); libgomp is not asked |
 //! | `GOMP_loop_end…` | goes to libgomp |
 //! | `GOMP_parallel_loop_…` | libgomp gets the whole loop, and no thread asks it for a chunk |
 //!
@@ -18,8 +18,9 @@ use homenode_schedule::book::Promise;
 
 use crate::callers::{self, Target};
 use crate::gomp::{Real, call, missing, real};
-use crate::loops::{self, Known, Level, Next, Numbers, Start, StartedLoop, Team};
-use crate::stub::{exported, front};
+use crate::loops::{self, HandOut, Known, Level, Next, Numbers, Start, StartedLoop, Team};
+use crate::loops_prepared::stub_of_prepared;
+use crate::stub::{exported, front, stub};
 
 /// The number of the first entry point here, behind those of [`crate::gomp`].
 const BASE: usize = 64;
@@ -258,7 +259,7 @@ front! {
                         (true, Named::Runtime) => function(1, 0, 0, 1, x, y, 0, 0),
                         (true, _) => function(1, 0, 0, 1, 1, x, y, 0),
                     };
-                    hand(loops::next(), from, to).unwrap_or(0)
+                    hand(loops::next(HandOut::Prepared), from, to).unwrap_or(0)
                 }
             }
         }
@@ -268,7 +269,7 @@ front! {
 front! {
     fn next(words, caller, entry) {
         let [from, to, ..] = words;
-        let next = loops::next();
+        let next = loops::next(HandOut::Prepared);
         let is_watched = matches!(next, Next::Watched);
         // SAFETY: the caller's arguments.
         unsafe {
@@ -292,6 +293,16 @@ front! {
     }
 }
 
+/// [`stub_of_prepared!`] for functions that ask for the next chunk.
+macro_rules! loop_stub {
+    (next, $entry:expr) => {
+        stub_of_prepared!(next, $entry)
+    };
+    ($how:ident, $entry:expr) => {
+        stub!($how, $entry)
+    };
+}
+
 macro_rules! does {
     (start $unsigned:literal $named:ident $ascends:ident) => {
         Does::Start { unsigned: $unsigned, named: Named::$named, ascends: Ascends::$ascends }
@@ -307,7 +318,7 @@ macro_rules! does {
 macro_rules! entries {
     ($($how:ident ($($kind:tt)*) $name:ident;)*) => {
         static DOES: &[Does] = &[$(does!($how $($kind)*)),*];
-        exported!(BASE; $($how $name)*);
+        exported!(BASE, loop_stub; $($how $name)*);
     };
 }
 

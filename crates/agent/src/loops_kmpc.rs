@@ -14,9 +14,9 @@ use homenode_schedule::book::Promise;
 
 use crate::callers::{self, Target};
 use crate::gomp::{call, missing, real};
-use crate::loops::{self, Known, Level, Next, Start, StartedLoop, Team};
+use crate::loops::{self, HandOut, Known, Level, Next, Start, StartedLoop, Team};
 use crate::loops_gomp::{Ascends, promise_of_set, set_schedule};
-use crate::stub::{exported, front};
+use crate::stub::{exported, front, stub};
 
 /// The number of the first entry point here, behind those of [`crate::loops_gomp`].
 pub const BASE: usize = 128;
@@ -147,7 +147,7 @@ front! {
     fn next(words, caller, entry) {
         let [place, thread, last, lower, upper, step, ..] = words;
         let of = type_of(entry);
-        let next = loops::next();
+        let next = loops::next(HandOut::OneByOne);
         let is_watched = matches!(next, Next::Watched);
         // SAFETY: the caller's arguments and places.
         unsafe {
@@ -235,7 +235,7 @@ pub fn leaves() {
 macro_rules! entries {
     ($($how:ident($bytes:literal $signed:literal) $name:ident;)*) => {
         static TYPES: &[Type] = &[$(Type { bytes: $bytes, signed: $signed }),*];
-        exported!(BASE; $($how $name)*);
+        exported!(BASE, stub; $($how $name)*);
     };
 }
 

@@ -14,7 +14,7 @@ use crate::callers;
 use crate::gomp::missing;
 use crate::loops;
 use crate::loops_kmpc::{MONOTONIC, NONMONOTONIC, Type};
-use crate::stub::exported;
+use crate::stub::{exported, stub_of_nine};
 
 /// The number of the first entry point here, behind those of [`crate::loops_kmpc`].
 pub const BASE: usize = 144;

@@ -8,13 +8,16 @@ use std::ffi::CStr;
 
 /// The body of a naked function that passes eight words on to `$how`, whether the function has so
 /// many or not, then its return address and the number `$entry`.
+///
+/// Instructions that follow the number come before.
 macro_rules! stub {
-    ($how:path, $entry:expr) => {
+    ($how:path, $entry:expr $(, $before:literal)* $(,)?) => {
         // Arguments 7 and 8 lie above the return address, whether the entry point has them or not:
         // reading two words there is harmless, for the caller's frame is larger. 5 words keep the
         // stack aligned.
         std::arch::naked_asm!(
             ".cfi_startproc",
+            $($before,)*
             "sub rsp, 8",
             ".cfi_adjust_cfa_offset 8",
             "push {entry}",
@@ -91,11 +94,8 @@ macro_rules! front {
 pub(crate) use front;
 
 /// Functions that this library exports with `homenode_` before the run-time's name, numbered from
-/// `$base` on: `NAMES` has the run-time's names, by number. Functions are as `$stub` makes them.
+/// `$base` on: `NAMES` has the run-time's names, by number. The macro `$stub` makes each function.
 macro_rules! exported {
-    ($base:expr; $($how:ident $name:ident)*) => {
-        $crate::stub::exported!($base, stub; $($how $name)*);
-    };
     ($base:expr, $stub:ident; $($how:ident $name:ident)*) => {
         /// Names of the entry points, by number.
         static NAMES: &[&CStr] = &[$($crate::stub::name(concat!(stringify!($name), "\0"))),*];
@@ -109,7 +109,7 @@ macro_rules! exported {
             #[unsafe(no_mangle)]
             #[unsafe(naked)]
             pub unsafe extern "C-unwind" fn $name() {
-                $crate::stub::$stub!($how, $base + Entry::$name as usize)
+                $stub!($how, $base + Entry::$name as usize)
             }
         )*
     };

@@ -687,7 +687,7 @@ mod tests {
             let nodes_of = |pages: &[usize]| pages.iter().map(|p| Some((*p as u16 + at) % 2)).collect();
             let deal = book.decide(&shape, Promise::default(), |_| None, nodes_of)?.deal;
             let Some(Deal::Affinity(lists, queues)) = deal else { return None };
-            Some(queues.next(&lists, &StealOrder::flat(2), 1)?.begin)
+            Some(queues.next(&lists, &StealOrder::flat(2), (1, 2), 1)?.run.begin)
         };
         assert_eq!(own(&mut book, 0), None);
         book.ended(&shape, recorded(100, 30));

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::batch::{Batch, BatchSize};
 use crate::queues::{NodeChunks, Queues, StealOrder};
-use crate::space::{LoopChunks, Run};
+use crate::space::LoopChunks;
 use crate::table::IterationTable;
 
 /// How the iterations of one execution of a loop are dealt. Threads share it.
@@ -30,40 +31,62 @@ pub struct Cursor {
     pub node: u16,
     /// Runs that the thread got.
     pub at: u64,
+    /// Chunks that it takes at once from a list that it shares.
+    pub size: BatchSize,
 }
 
 impl Cursor {
     /// The cursor of a thread that got nothing yet.
     pub const fn new(thread: u32, team: u32, node: u16) -> Self {
-        Self { thread, team, node, at: 0 }
+        Self { thread, team, node, at: 0, size: BatchSize::new() }
     }
 }
 
 impl Deal {
     /// The thread's next iterations, never an empty run; `None`: there are no more for this thread.
-    /// `order` tells which node comes after which; only [`Deal::Affinity`] looks at it.
+    /// `order` tells which node comes after which; only [`Deal::Affinity`] looks at it. A thread
+    /// with a clock (nanoseconds) may get several chunks at once. Without one it gets one run.
     #[inline]
-    pub fn next(&self, cursor: &mut Cursor, order: &StealOrder) -> Option<Run> {
-        let Cursor { thread, team, node, at } = *cursor;
-        let run = match self {
-            Self::Block(chunks) => {
-                if at > 0 {
-                    return None;
-                }
-                chunks.block(thread, team)
-            }
+    pub fn next(
+        &self,
+        cursor: &mut Cursor,
+        order: &StealOrder,
+        clock: Option<fn() -> u64>,
+    ) -> Option<Batch<'_>> {
+        let Cursor { thread, team, node, at, size } = cursor;
+        let batch = match self {
+            Self::Block(_) if *at > 0 => return None,
+            Self::Block(chunks) => Batch::one(chunks.block(*thread, *team)),
             Self::Cyclic(chunks) => {
-                let chunk = at.checked_mul(team.into())?.checked_add(thread.into())?;
-                chunks.run(chunk)
+                let first = at.checked_mul((*team).into())?.checked_add((*thread).into())?;
+                cyclic(chunks, first, (*team).into(), clock.is_some())
             }
-            Self::Replay(table) => *table.runs(thread as usize).get(usize::try_from(at).ok()?)?,
-            Self::Affinity(lists, queues) => queues.next(lists, order, node)?,
+            Self::Replay(table) => Batch::one(*table.runs(*thread as usize).get(usize::try_from(*at).ok()?)?),
+            Self::Affinity(lists, queues) => match clock {
+                None => queues.next(lists, order, (*node, *team), 1)?,
+                Some(clock) => {
+                    let now = clock();
+                    let batch = queues.next(lists, order, (*node, *team), 1 + size.more(now))?;
+                    size.took(now, batch.number() - 1);
+                    batch
+                }
+            },
         };
-        if run.is_empty() {
+        if batch.run.is_empty() {
             return None;
         }
-        cursor.at = at + 1;
-        Some(run)
+        *at += batch.number();
+        Some(batch)
+    }
+}
+
+/// Every `team`-th chunk from `first` on, or `first` alone. The loop's last chunk comes alone.
+fn cyclic(chunks: &LoopChunks, first: u64, team: u64, several: bool) -> Batch<'static> {
+    let before_the_last = chunks.number().saturating_sub(1);
+    let behind = before_the_last.saturating_sub(first).saturating_sub(1) / team.max(1);
+    match chunks.run(first) {
+        run if several && behind > 0 => Batch::even(run, behind, team * chunks.size()),
+        run => Batch::one(run),
     }
 }
 
@@ -71,16 +94,39 @@ impl Deal {
 mod tests {
     use super::*;
     use crate::homes::ValueHomes;
-    use crate::space::Space;
+    use crate::space::{Run, Space};
     use proptest::prelude::*;
 
+    /// A clock that shows another time at each look: batches grow.
+    fn clock() -> u64 {
+        thread_local!(static NOW: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
+        NOW.set(NOW.get() + 700);
+        NOW.get()
+    }
+
     /// What each thread gets when threads come in the order of `picks`, over and over.
-    pub fn dealt(
+    fn dealt(
         deal: &Deal,
         team: u32,
         node_of: impl Fn(u32) -> u16,
         order: &StealOrder,
         picks: &[u32],
+    ) -> Vec<Vec<Run>> {
+        let one_by_one = dealt_by(deal, team, &node_of, order, picks, None);
+        // What is not shared goes to the same threads in batches, too.
+        if !matches!(deal, Deal::Affinity(..)) {
+            assert_eq!(one_by_one, dealt_by(deal, team, &node_of, order, picks, Some(clock)));
+        }
+        one_by_one
+    }
+
+    fn dealt_by(
+        deal: &Deal,
+        team: u32,
+        node_of: impl Fn(u32) -> u16,
+        order: &StealOrder,
+        picks: &[u32],
+        clock: Option<fn() -> u64>,
     ) -> Vec<Vec<Run>> {
         let mut cursors: Vec<Cursor> = (0..team).map(|t| Cursor::new(t, team, node_of(t))).collect();
         let mut got = vec![Vec::new(); team as usize];
@@ -92,8 +138,8 @@ mod tests {
                 if done[t] {
                     continue;
                 }
-                match deal.next(&mut cursors[t], order) {
-                    Some(run) => got[t].push(run),
+                match deal.next(&mut cursors[t], order, clock) {
+                    Some(batch) => got[t].extend(batch.runs()),
                     None => done[t] = true,
                 }
             }
@@ -129,7 +175,8 @@ mod tests {
         let wide = LoopChunks::new(count, 1 << 61);
         once(count, &dealt(&Deal::Cyclic(wide), 3, |_| 0, &StealOrder::flat(1), &[]));
         let mut far = Cursor { at: u64::MAX / 2, ..Cursor::new(2, 3, 0) };
-        assert_eq!(Deal::Cyclic(LoopChunks::new(u64::MAX, 1)).next(&mut far, &StealOrder::flat(1)), None);
+        let deal = Deal::Cyclic(LoopChunks::new(u64::MAX, 1));
+        assert_eq!(deal.next(&mut far, &StealOrder::flat(1), None), None);
     }
 
     proptest! {
@@ -161,8 +208,10 @@ mod tests {
             let space = Space::excluding(0, count.into(), 1).unwrap();
             let homes = ValueHomes::of(&space, &table, |t| (t % 2 == 0).then(|| node_of(t as u32)));
             if let Some(lists) = NodeChunks::new(&space, chunks, &homes, nodes) {
-                let queues = Queues::new(&lists);
-                once(count, &dealt(&Deal::Affinity(Arc::new(lists), queues), team, node_of, &order, &picks));
+                for clock in [None, Some(clock as fn() -> u64)] {
+                    let deal = Deal::Affinity(Arc::new(lists.clone()), Queues::new(&lists));
+                    once(count, &dealt_by(&deal, team, node_of, &order, &picks, clock));
+                }
             }
         }
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`space`] | the iterations of a loop, numbered from zero, and their chunks |
 //! | [`table`] | which thread executed which iterations: recorded, checked, replayed |
+//! | [`batch`] | several chunks that a thread takes at once |
 //! | [`deal`] | hands a thread its next iterations: block, cyclic, replayed, by affinity |
 //! | [`homes`] | the node of each iteration, by the value of the loop's variable |
 //! | [`exchange`] | who gets which range of a static loop, by the owners of its values |
@@ -34,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 pub mod auto;
+pub mod batch;
 pub mod book;
 pub mod deal;
 pub mod distribution;
@@ -48,6 +50,7 @@ pub mod table;
 pub mod touches;
 
 pub use auto::{Auto, ScheduleCandidate};
+pub use batch::{Batch, BatchSize};
 pub use book::{Book, LoopExecution, LoopOutcome, Shape, StaticDecision, ThreadExecution};
 pub use deal::{Cursor, Deal};
 pub use homes::ValueHomes;
