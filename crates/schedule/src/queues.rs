@@ -2,9 +2,9 @@
 //!
 //! A thread takes the front chunk of its own node's list. When that list is empty the thread takes
 //! chunks that belong to no node, then steals the back chunk of the nearest other node's list, one
-//! at a time. It takes several short chunks of its own node's list at once ([`crate::batch`]). So no
-//! thread waits while a list has a chunk. The balance is that of `dynamic` with the same chunk size,
-//! but for some microseconds.
+//! at a time. It takes several short chunks of its own node's list at once ([`crate::batch`]). So
+//! no thread waits while a list has a chunk. The balance is that of `dynamic` with the same chunk
+//! size, but for some microseconds.
 //!
 //! The chunk with the last iteration stands in no list. Whoever finds all lists empty first takes
 //! it, so that its thread gets nothing afterwards (compiled code relies on this order).

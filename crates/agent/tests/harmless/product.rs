@@ -193,14 +193,14 @@ struct Count {
     worked: u64,
 }
 
-/// Runs the cases, two at a time: programs, ways and numbers of settings. What differs, in words,
+/// Runs the cases, one for each CPU at a time and two at least: programs, ways and numbers of settings. What differs, in words,
 /// and the counts by setting.
 fn run(bench: &Bench, cases: &[(usize, String, usize)]) -> (Vec<String>, BTreeMap<String, Count>) {
     let next = AtomicUsize::new(0);
     let alone: Mutex<BTreeMap<(usize, &str), End>> = Mutex::default();
     let results: Mutex<(Vec<String>, BTreeMap<String, Count>)> = Mutex::default();
     std::thread::scope(|scope| {
-        for worker in 0..2 {
+        for worker in 0..std::thread::available_parallelism().map_or(2, |n| n.get().max(2)) {
             let (next, alone, results) = (&next, &alone, &results);
             let folder = bench.folder.join(format!("worker-{worker}"));
             std::fs::create_dir_all(&folder).unwrap();

@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZero;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::lab;
@@ -239,7 +242,7 @@ fn kill_at(test: &str, seed: u64, points: u64) {
         return;
     }
     let emulator = Command::new("qemu-x86_64").arg("--version").output().is_ok();
-    let mut wrong = Vec::new();
+    let wrong = Mutex::new(Vec::new());
     for (number, kind) in KINDS.iter().enumerate() {
         if kind.name == "emulator" && !emulator {
             println!("skipped: there is no qemu-x86_64 (qemu-user)");
@@ -249,50 +252,95 @@ fn kill_at(test: &str, seed: u64, points: u64) {
         if points == 0 || kind.name == "lab" && !lab::there() {
             continue;
         }
-        let dir = fresh(&format!("{test}-{number}"));
-        if kind.program == "own" {
-            instrumented(&dir, "own", VICTIM);
-        } else {
-            plain(&dir, "app", VICTIM);
-        }
-        let temporary = dir.join("tmp");
-        fs::create_dir(&temporary).unwrap();
-        // How long it takes here and now says where the points lie.
-        let begin = Instant::now();
-        let (status, out, err) = outcome(&started(&dir, kind).wait_with_output().unwrap());
-        let said = fs::read_to_string(dir.join("err")).unwrap();
-        assert_eq!(status, Some(0), "{}: {out}{err}{said}", kind.name);
-        let whole = begin.elapsed();
-        assert_eq!(left(&temporary), [] as [PathBuf; 0], "{}: left by a whole run", kind.name);
-        let mut rng = Rng(seed ^ (number as u64) << 32);
-        let mut counts: BTreeMap<Left, u32> = BTreeMap::new();
-        for point in 0..points {
-            let _ = fs::remove_dir_all(dir.join("r"));
-            let after = whole.mul_f64(rng.below(1100) as f64 / 1000.0);
-            let victim = [Victim::Group, Victim::Homenode, Victim::Program][rng.below(3) as usize];
-            let ended = killed(&dir, kind, after, victim);
-            let what = format!("{} point {point}: {victim:?} after {after:?} of {whole:?}", kind.name);
-            match read(&dir, kind, ended) {
-                Ok(left) => *counts.entry(left).or_default() += 1,
-                Err(why) => {
-                    println!("{what}: {why}");
-                    wrong.push(what.clone());
-                }
-            }
-            // The next start clears up.
-            let _ = homenode(&dir)
-                .args(["run", "-q", "--pretend-nodes", "2", "--", "/bin/true"])
-                .env("TMPDIR", &temporary)
-                .output();
-            let left = left(&temporary);
-            if !left.is_empty() {
-                wrong.push(format!("{what}: left after the next start: {left:?}"));
-                left.iter().for_each(|p| drop(fs::remove_dir_all(p)));
-            }
-        }
+        let (counts, whole) =
+            kill_one_kind(&format!("{test}-{number}"), kind, &drawn(seed, number, points), &wrong);
         println!("{}: {points} points in {whole:?}, seed {seed}: {counts:?}", kind.name);
     }
+    let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Points of a kind: thousandths of the time that the whole takes, and whom SIGKILL ends.
+fn drawn(seed: u64, number: usize, points: u64) -> Vec<(u64, Victim)> {
+    let mut rng = Rng(seed ^ (number as u64) << 32);
+    let victims = [Victim::Group, Victim::Homenode, Victim::Program];
+    (0..points).map(|_| (rng.below(1100), victims[rng.below(3) as usize])).collect()
+}
+
+/// Kills one kind at these points, at as many at a time as there are pairs of CPUs. What was left,
+/// and how long a whole recording takes.
+fn kill_one_kind(
+    test: &str,
+    kind: &Kind,
+    points: &[(u64, Victim)],
+    wrong: &Mutex<Vec<String>>,
+) -> (BTreeMap<Left, u32>, Duration) {
+    let workers = (std::thread::available_parallelism().map_or(1, NonZero::get) / 2).max(1);
+    let next = AtomicUsize::new(0);
+    let counts = Mutex::new(BTreeMap::new());
+    let mut longest = Duration::ZERO;
+    std::thread::scope(|scope| {
+        let started: Vec<_> = (0..workers)
+            .map(|worker| {
+                let folder = fresh(&format!("{test}-{worker}"));
+                let (next, counts) = (&next, &counts);
+                scope.spawn(move || kill_at_points(&folder, kind, points, next, counts, wrong))
+            })
+            .collect();
+        longest = started.into_iter().map(|w| w.join().unwrap()).max().unwrap_or_default();
+    });
+    (counts.into_inner().unwrap(), longest)
+}
+
+/// Kills in one folder, at the points that nobody has taken. How long a whole recording takes.
+fn kill_at_points(
+    dir: &Path,
+    kind: &Kind,
+    points: &[(u64, Victim)],
+    next: &AtomicUsize,
+    counts: &Mutex<BTreeMap<Left, u32>>,
+    wrong: &Mutex<Vec<String>>,
+) -> Duration {
+    if kind.program == "own" {
+        instrumented(dir, "own", VICTIM);
+    } else {
+        plain(dir, "app", VICTIM);
+    }
+    let temporary = dir.join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    // How long it takes here and now says where the points lie.
+    let begin = Instant::now();
+    let (status, out, err) = outcome(&started(dir, kind).wait_with_output().unwrap());
+    let said = fs::read_to_string(dir.join("err")).unwrap();
+    assert_eq!(status, Some(0), "{}: {out}{err}{said}", kind.name);
+    let whole = begin.elapsed();
+    assert_eq!(left(&temporary), [] as [PathBuf; 0], "{}: left by a whole run", kind.name);
+    loop {
+        let point = next.fetch_add(1, Ordering::Relaxed);
+        let Some((thousandths, victim)) = points.get(point).copied() else { return whole };
+        let _ = fs::remove_dir_all(dir.join("r"));
+        let after = whole.mul_f64(thousandths as f64 / 1000.0);
+        let ended = killed(dir, kind, after, victim);
+        let what = format!("{} point {point}: {victim:?} after {after:?} of {whole:?}", kind.name);
+        let found = |why: String| {
+            println!("{why}");
+            wrong.lock().unwrap().push(why);
+        };
+        match read(dir, kind, ended) {
+            Ok(left) => *counts.lock().unwrap().entry(left).or_default() += 1,
+            Err(why) => found(format!("{what}: {why}")),
+        }
+        // The next start clears up.
+        let _ = homenode(dir)
+            .args(["run", "-q", "--pretend-nodes", "2", "--", "/bin/true"])
+            .env("TMPDIR", &temporary)
+            .output();
+        let left = left(&temporary);
+        if !left.is_empty() {
+            found(format!("{what}: left after the next start: {left:?}"));
+            left.iter().for_each(|p| drop(fs::remove_dir_all(p)));
+        }
+    }
 }
 
 /// Eight points of each kind that needs no virtual machine, 42 in all.
