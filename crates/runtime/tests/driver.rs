@@ -59,7 +59,6 @@ struct World {
     watched: Vec<Span>,
     calls: Vec<usize>,
     pinned: Vec<usize>,
-    left: Vec<usize>,
     arms: Vec<(usize, usize, Manner)>,
     settled: usize,
     restored: usize,
@@ -105,9 +104,6 @@ impl Mover for Hands {
         !self.0.lock().unwrap().nothing_can_be_armed
     }
     fn disarm(&mut self) {}
-    fn leave(&mut self, address: usize, _: usize) {
-        self.0.lock().unwrap().left.push(address);
-    }
     fn settle(&mut self) {
         self.0.lock().unwrap().settled += 1;
     }
