@@ -399,7 +399,7 @@ fn a_touch_that_brought_nothing_is_no_move() {
     world.lock().unwrap().touches.extend([touch(0, false), touch(8, true)]);
     round(&mut d, &world, &[]);
     let object = d.objects().live().next().unwrap();
-    assert_eq!((object.moved, object.touched.iter().sum::<u64>()), (4, 4));
+    assert_eq!((object.history.moved, object.history.touched.iter().sum::<u64>()), (4, 4));
     let home = |page| object.home(homenode_model::PageNo(object.pages.first.0 + page));
     assert_eq!([0, 3, 8, 11].map(home), [0, 0, 1, 1].map(|n| Some(NodeId(n))));
 }

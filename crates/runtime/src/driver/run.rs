@@ -197,7 +197,7 @@ impl Driver {
                 d.heavy(|d| d.plan_dies(address));
             }
             let it = d.memory.objects.at(address).filter(|o| o.address == address);
-            if it.is_some_and(|o| o.watched) {
+            if it.is_some_and(|o| o.treatment.watched) {
                 d.heavy(|d| d.unwatch(address));
             }
             if let Some(bytes) =
