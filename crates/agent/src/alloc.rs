@@ -363,11 +363,17 @@ pub fn mapped(p: *mut c_void, bytes: usize) {
     }
 }
 
-/// For the front ends of `munmap` and `mremap`: the mapping that starts there is about to go.
+/// For the front ends of `munmap`, `mremap` and `mmap`: this memory is about to go, and with it the
+/// object that starts there. As [`dies`].
 #[inline]
-pub fn unmaps(p: *mut c_void) {
-    // The front end holds the mapping itself.
-    if no_more(p).is_some() {
-        state::tell(Told::Died(p as usize));
+pub fn unmaps(memory: Span) -> InFlight {
+    if let Some(bytes) = no_more(memory.start as *mut c_void) {
+        state::tell(Told::Died(memory.start));
+        let rest = Span { start: memory.end, end: memory.start.saturating_add(bytes) };
+        if !rest.is_empty() {
+            // The rest of the object stays with the program, and no driver asks for it any more.
+            moving::disarm(rest);
+        }
     }
+    moving::before_free(memory)
 }

@@ -22,8 +22,7 @@ macro_rules! maps {
             let Some(f) = next!($name: Real) else { return libc::MAP_FAILED };
             let mut replaced = None;
             if flags & libc::MAP_FIXED != 0 {
-                replaced = Some(moving::before_free(span(at, bytes)));
-                alloc::unmaps(at);
+                replaced = Some(alloc::unmaps(span(at, bytes)));
             }
             // SAFETY: the caller's arguments.
             let p = unsafe { f(at, bytes, access, flags, fd, offset) };
@@ -42,9 +41,8 @@ maps! { mmap mmap64 }
 
 front! {
     munmap(at: *mut c_void, bytes: usize) -> i32, {
-        alloc::unmaps(at);
         distributed::gone(span(at, bytes));
-        moving::before_free(span(at, bytes))
+        alloc::unmaps(span(at, bytes))
     };
     mprotect(at: *mut c_void, bytes: usize, access: i32) -> i32, moving::before_change(span(at, bytes));
     pkey_mprotect(at: *mut c_void, bytes: usize, access: i32, key: i32) -> i32,
@@ -78,12 +76,10 @@ pub unsafe extern "C" fn mremap(
 ) -> *mut c_void {
     type Real = unsafe extern "C" fn(*mut c_void, usize, usize, i32, *mut c_void) -> *mut c_void;
     let Some(f) = next!(mremap: Real) else { return libc::MAP_FAILED };
-    alloc::unmaps(old);
-    let source = moving::before_free(span(old, old_bytes));
+    let source = alloc::unmaps(span(old, old_bytes));
     let mut target = None;
     if flags & libc::MREMAP_FIXED != 0 {
-        alloc::unmaps(to);
-        target = Some(moving::before_free(span(to, bytes)));
+        target = Some(alloc::unmaps(span(to, bytes)));
     }
     // SAFETY: the caller's arguments; the last is looked at with MREMAP_FIXED alone.
     let mut p = unsafe { f(old, old_bytes, bytes, flags, to) };

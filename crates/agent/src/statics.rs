@@ -143,7 +143,10 @@ fn compare(driver: &mut Driver) {
     known.retain(|k| {
         let is_there = k.is_among(&modules);
         if !is_there {
-            k.objects.iter().for_each(|o| driver.dies(o.start));
+            k.objects.iter().for_each(|o| {
+                driver.dies(o.start);
+                moving::retire(moving::before_change(*o));
+            });
         }
         is_there
     });

@@ -59,7 +59,6 @@ struct World {
     watched: Vec<Span>,
     calls: Vec<usize>,
     pinned: Vec<usize>,
-    left: Vec<usize>,
     arms: Vec<(usize, usize, Manner)>,
     settled: usize,
     restored: usize,
@@ -105,9 +104,6 @@ impl Mover for Hands {
         !self.0.lock().unwrap().nothing_can_be_armed
     }
     fn disarm(&mut self) {}
-    fn leave(&mut self, address: usize, _: usize) {
-        self.0.lock().unwrap().left.push(address);
-    }
     fn settle(&mut self) {
         self.0.lock().unwrap().settled += 1;
     }
@@ -403,7 +399,7 @@ fn a_touch_that_brought_nothing_is_no_move() {
     world.lock().unwrap().touches.extend([touch(0, false), touch(8, true)]);
     round(&mut d, &world, &[]);
     let object = d.objects().live().next().unwrap();
-    assert_eq!((object.moved, object.touched.iter().sum::<u64>()), (4, 4));
+    assert_eq!((object.history.moved, object.history.touched.iter().sum::<u64>()), (4, 4));
     let home = |page| object.home(homenode_model::PageNo(object.pages.first.0 + page));
     assert_eq!([0, 3, 8, 11].map(home), [0, 0, 1, 1].map(|n| Some(NodeId(n))));
 }

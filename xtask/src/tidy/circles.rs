@@ -20,7 +20,6 @@ const LEFT: &[(&str, usize)] = &[
     ("papers", 11),
     ("plugin", 2),
     ("recorder", 3),
-    ("runtime", 18),
     ("schedule", 2),
     ("sim", 3),
     ("text", 2),

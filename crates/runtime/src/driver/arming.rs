@@ -36,7 +36,7 @@ impl Driver {
         let ranges = self.memory.ranges(address, bytes);
         for pages in &ranges {
             let Some(start) = self.memory.address(pages.first) else { continue };
-            let known = self.memory.objects.at(start).is_some_and(|o| o.armed);
+            let known = self.memory.objects.at(start).is_some_and(|o| o.treatment.armed);
             if !known
                 && let Some((first, whole)) = self.memory.objects.at(start).map(|o| (o.address, o.pages))
             {
@@ -99,7 +99,7 @@ impl Driver {
             return 0;
         }
         let Some(object) = self.memory.objects.at(address) else { return 0 };
-        object.awaited = true;
+        object.treatment.awaited = true;
         let manner = if object.bytes <= EACH { Manner::Alone } else { Manner::Around };
         let spans: Vec<Span> =
             missing.into_iter().flat_map(|span| self.memory.placed.rest_of(span)).collect();
@@ -207,7 +207,7 @@ impl Driver {
     /// Adds pages to `list`, without held-back blocks unless the program asks for them.
     fn add_to_arm(&mut self, pages: PageRange, list: &mut ToArm) {
         let Some(start) = self.memory.address(pages.first) else { return };
-        self.memory.objects.at(start).into_iter().for_each(|o| o.armed = true);
+        self.memory.objects.at(start).into_iter().for_each(|o| o.treatment.armed = true);
         let Some(object) = self.memory.objects.get(start) else { return };
         let (block, list) = (block_of(object.bytes), list.of(self.manner(object)));
         let end = start + pages.count as usize * PAGE;
@@ -238,7 +238,7 @@ impl Driver {
     /// a node's part may be no longer than what one touch brings along.
     pub(super) fn manner(&self, object: &Object) -> Manner {
         let small = object.bytes < self.settings.machine.nodes() * PARTS * AROUND * PAGE;
-        let alone = (small || object.mixed) && self.settings.arming == Arming::First;
+        let alone = (small || object.treatment.mixed) && self.settings.arming == Arming::First;
         if alone { Manner::Alone } else { Manner::Around }
     }
 
@@ -265,7 +265,7 @@ impl Driver {
         if !touch.moved {
             return self.armed_told(touch.address, touch.node);
         }
-        if object.awaited && !object.armed {
+        if object.treatment.only_awaits() {
             // A first touch. The mover has noted the home, and reports it when the object is looked
             // at.
             return;

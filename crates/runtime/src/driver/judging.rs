@@ -18,7 +18,7 @@ impl Driver {
     pub(super) fn judge(&mut self) {
         if self.evidence.hold.off
             || self.evidence.hold.verdict() != Verdict::Open
-            || self.memory.objects.live().all(|o| o.moved == 0 || o.pilot)
+            || self.memory.objects.live().all(|o| o.history.moved == 0 || o.treatment.pilot)
         {
             return;
         }
@@ -79,7 +79,7 @@ impl Driver {
     /// all memory, and the verdict holds for all memory.
     fn blocks_by_lot(&self, group: Group) -> Vec<Span> {
         let mut blocks = Vec::new();
-        for object in self.memory.objects.live().filter(|o| o.armed && !o.pilot) {
+        for object in self.memory.objects.live().filter(|o| o.treatment.is_armed_whole()) {
             let (whole, block) = (object.whole_pages(), block_of(object.bytes));
             let all = Span { start: whole.start, end: whole.end }.pieces(block);
             blocks.extend(all.filter(|b| self.evidence.hold.group(b.start, block) == group));

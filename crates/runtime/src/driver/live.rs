@@ -97,11 +97,6 @@ impl Mover for Live {
         moving::disarm_all();
     }
 
-    fn leave(&mut self, address: usize, bytes: usize) {
-        // The thread that lets the memory go keeps it until it is gone.
-        moving::retire(moving::before_change(Span::new(address, bytes)));
-    }
-
     fn settle(&mut self) {
         moving::settle();
     }

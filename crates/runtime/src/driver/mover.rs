@@ -40,8 +40,6 @@ pub trait Mover: Send {
     fn can_stay(&self) -> bool;
     /// Disarms everything. Contents are in place.
     fn disarm(&mut self);
-    /// Disarms memory that is about to be freed or to change its owner.
-    fn leave(&mut self, address: usize, bytes: usize);
     /// Tidies up touched memory, at a moment when the team sleeps.
     fn settle(&mut self);
     /// Restores huge pages that arming has split, for about `cap`, at a moment when the team

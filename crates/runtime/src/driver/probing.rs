@@ -18,18 +18,18 @@ impl Driver {
     /// Queues armed objects for following once more. Large objects are probed first.
     pub(super) fn wait_once_more(&mut self) {
         self.evidence.probing.draw_anew();
-        let armed = self.memory.objects.live().filter(|o| o.armed).map(|o| o.address).collect();
+        let armed = self.memory.objects.live().filter(|o| o.treatment.armed).map(|o| o.address).collect();
         self.wait_probed(armed);
     }
 
     fn wait_probed(&mut self, objects: BTreeSet<usize>) {
         let nodes = self.settings.machine.nodes();
-        let bytes = self.memory.objects.live().filter(|o| o.armed).map(|o| o.bytes).sum();
+        let bytes = self.memory.objects.live().filter(|o| o.treatment.armed).map(|o| o.bytes).sum();
         let lot = self.evidence.probing.lot(bytes);
         for at in objects {
             let Some(object) = self.memory.objects.get(at) else { continue };
             let (id, bytes) = (object.id, object.bytes);
-            if object.pilot {
+            if object.treatment.pilot {
                 // Pilots of it tell, as before.
                 if !self.evidence.trial.waits_for(at) {
                     self.arming.waiting.add(Why::New, at, id);

@@ -188,7 +188,7 @@ impl Driver {
         }
     }
 
-    /// The object at `address` is about to be freed.
+    /// The object at `address` is about to be freed. The front end that frees it disarms it.
     pub fn dies(&mut self, address: usize) {
         self.timed(|d, now| {
             d.first_touches_in_time(now);
@@ -197,15 +197,8 @@ impl Driver {
                 d.heavy(|d| d.plan_dies(address));
             }
             let it = d.memory.objects.at(address).filter(|o| o.address == address);
-            if let Some((bytes, watched)) =
-                it.filter(|o| o.armed || o.watched || o.awaited).map(|o| (o.bytes, o.watched))
-            {
-                d.heavy(|d| {
-                    d.mover.leave(address, bytes);
-                    if watched {
-                        d.unwatch(address);
-                    }
-                });
+            if it.is_some_and(|o| o.treatment.watched) {
+                d.heavy(|d| d.unwatch(address));
             }
             if let Some(bytes) =
                 d.memory.objects.at(address).filter(|o| o.address == address).map(|o| o.bytes)

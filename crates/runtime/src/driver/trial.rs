@@ -48,7 +48,7 @@ impl Driver {
     pub(super) fn send_pilots(&mut self, address: usize, room: u64) -> Option<u64> {
         let Some(object) = self.memory.objects.get(address) else { return Some(0) };
         let (id, pages, block) = (object.id, object.pages, block_of(object.bytes));
-        let (start, again) = (object.whole_pages().start, object.pilot);
+        let (start, again) = (object.whole_pages().start, object.treatment.pilot);
         let (mut there, mut missing) = (BTreeSet::new(), Vec::new());
         for index in pilots::drawn(pages.count).step_by(if again { 2 } else { 1 }) {
             let (at, page) = (start + index as usize * PAGE, PageNo(pages.first.0 + index));
@@ -68,11 +68,11 @@ impl Driver {
         let mut armed = self.arm(&ToArm::alone(alone));
         if !again && !missing.is_empty() && self.mover.sees_first_touches() {
             armed += self.mover.arm(&missing, Manner::Alone).pages;
-            self.memory.objects.at(address).into_iter().for_each(|o| o.awaited = true);
+            self.memory.objects.at(address).into_iter().for_each(|o| o.treatment.awaited = true);
         }
         if !there.is_empty() {
             self.memory.objects.seen(address);
-            self.memory.objects.at(address).into_iter().for_each(|o| (o.armed, o.pilot) = (true, true));
+            self.memory.objects.at(address).into_iter().for_each(|o| o.treatment.begin_trial());
             self.evidence.trial.begin(address, id, there);
         }
         Some(armed)
@@ -114,7 +114,7 @@ impl Driver {
     /// Notes that the object stays where it is for now.
     fn stays(&mut self, address: usize) {
         let again = self.evidence.trial.tests_again(address);
-        self.memory.objects.at(address).into_iter().for_each(|o| o.contested = again);
+        self.memory.objects.at(address).into_iter().for_each(|o| o.treatment.contested = again);
         self.asks_later(address);
     }
 
@@ -198,7 +198,7 @@ impl Driver {
         let Some(pilots) = self.evidence.trial.take(address) else { return };
         let sure = pilots.are_sure();
         let Some(object) = self.memory.objects.at(address) else { return };
-        (object.pilot, object.contested, object.mixed) = (false, false, pilots.are_mixed());
+        object.treatment.end_trial(pilots.are_mixed());
         let id = object.id;
         self.evidence.trial.follows(address);
         self.arming.waiting.add(Why::Again, address, id);
@@ -228,7 +228,7 @@ impl Driver {
     /// Whether no placement of the object lasts: its pilots said so, or its pages went back and
     /// forth. The guard's undo moves pages back, too, and has noted before which objects these are.
     pub fn is_contested(&self, object: &Object) -> bool {
-        object.contested || !self.evidence.is_against() && object.goes_back_and_forth()
+        object.treatment.contested || !self.evidence.is_against() && object.history.goes_back_and_forth()
     }
 
     /// Notes the objects that other nodes use each time.

@@ -28,7 +28,7 @@ impl Driver {
 
     /// Queues armed objects for following once more.
     pub(super) fn wait_again(&mut self) {
-        for object in self.memory.objects.live().filter(|o| o.armed) {
+        for object in self.memory.objects.live().filter(|o| o.treatment.armed) {
             if !self.arming.waiting.waits(object.address) {
                 self.arming.waiting.add(Why::Again, object.address, object.id);
             }
@@ -38,7 +38,7 @@ impl Driver {
     /// Queues held-back blocks for arming. The other blocks have come to their nodes, and arming
     /// them again would copy all memory once more.
     pub(super) fn wait_held(&mut self) {
-        for object in self.memory.objects.live().filter(|o| o.armed) {
+        for object in self.memory.objects.live().filter(|o| o.treatment.armed) {
             self.arming.waiting.add(Why::Held, object.address, object.id);
         }
     }
@@ -61,7 +61,7 @@ impl Driver {
                 continue;
             };
             if why == Why::New && self.is_for_pilots(address) {
-                let is_first = self.memory.objects.get(address).is_some_and(|o| !o.pilot);
+                let is_first = self.memory.objects.get(address).is_some_and(|o| !o.treatment.pilot);
                 let Some(armed) = self.send_pilots(address, room) else { break };
                 self.arming.waiting.remove(why, address);
                 pilots += armed;

@@ -34,7 +34,7 @@ impl Driver {
     /// The policy knows an object: from now on the source watches it.
     pub(super) fn watch_whole(&mut self, address: usize) {
         if let Some(o) = self.memory.objects.at(address) {
-            o.watched = true;
+            o.treatment.watched = true;
         }
         self.watch_object(address);
     }
@@ -182,7 +182,7 @@ impl Driver {
     }
 
     fn told(&mut self, address: usize, node: NodeId, kind: Option<AccessKind>) {
-        let Some(object) = self.memory.objects.at(address).filter(|o| o.watched) else { return };
+        let Some(object) = self.memory.objects.at(address).filter(|o| o.treatment.watched) else { return };
         let whole = object.whole_pages();
         if !whole.contains(&address) || node.index() >= self.settings.machine.nodes() {
             return;
@@ -300,7 +300,7 @@ impl Driver {
         if watching.only_records() {
             // Objects are watched before all of their pages exist.
             for page in &pages {
-                let unknown = |o: &&crate::watch::Object| o.watched && o.home(*page).is_none();
+                let unknown = |o: &&crate::watch::Object| o.treatment.watched && o.home(*page).is_none();
                 if let Some(o) = self.memory.object(*page).filter(unknown) {
                     self.find_home(o.address, *page);
                 }
@@ -308,7 +308,7 @@ impl Driver {
         }
         let address = |page: PageNo| {
             let address = self.memory.address(page)?;
-            let is_watched = |o: &&crate::watch::Object| o.watched && o.home(page).is_some();
+            let is_watched = |o: &&crate::watch::Object| o.treatment.watched && o.home(page).is_some();
             self.memory.objects.get(address).filter(is_watched).map(|_| address)
         };
         let list: Vec<usize> = pages.into_iter().filter_map(address).collect();
@@ -330,10 +330,15 @@ impl Driver {
             // The first move goes away from where a serial start has put the block.
             (PageRange { first, count }, NodeId(((number / 3 + 1) % nodes) as u16))
         };
-        let moves: Vec<_> = self.memory.objects.live().filter(|o| o.watched).map(block).collect();
+        let moves: Vec<_> = self.memory.objects.live().filter(|o| o.treatment.watched).map(block).collect();
         self.move_ranges(moves);
-        let pages: Vec<usize> =
-            self.memory.objects.live().filter(|o| o.watched).map(|o| o.whole_pages().start).collect();
+        let pages: Vec<usize> = self
+            .memory
+            .objects
+            .live()
+            .filter(|o| o.treatment.watched)
+            .map(|o| o.whole_pages().start)
+            .collect();
         self.ask_for(&pages);
     }
 
@@ -350,7 +355,7 @@ impl Driver {
     /// Notes the size of homenode's tables.
     fn note_state(&mut self) {
         let (mut program, mut own) = (0, 0);
-        for o in self.memory.objects.live().filter(|o| o.watched) {
+        for o in self.memory.objects.live().filter(|o| o.treatment.watched) {
             program += o.bytes as u64;
             own += o.pages.count * 3;
         }

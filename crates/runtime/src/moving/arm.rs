@@ -3,22 +3,15 @@
 use std::sync::atomic::Ordering;
 
 use homenode_model::Bytes;
-use homenode_sys::{Error, PAGE, Span, call};
+use homenode_sys::{PAGE, Span, call};
 
 use super::candidates::{ArmingPlan, Candidate};
 use super::group::Group;
-use super::state::{self, Locked, count};
-use super::{ArmReport, Manner, Mechanism, Why, deaf_threads, disarm, events, inflight, pinning, signals};
-
-impl ArmReport {
-    pub(super) fn skip(&mut self, why: Why, bytes: usize) {
-        self.skipped[why as usize] += Bytes(bytes as u64);
-    }
-    pub(super) fn fail(&mut self, error: Error, bytes: usize) {
-        self.error = Some(error);
-        self.skip(Why::Failed, bytes);
-    }
-}
+use super::lock::Locked;
+use super::mechanism::{Manner, Mechanism};
+use super::reports::{ArmReport, Why};
+use super::state::{self, count};
+use super::{deaf_threads, disarm, events, inflight, pinning, signals};
 
 /// Whether [`Manner::Stays`] is possible: the mover can put the pages themselves back.
 pub fn can_stay() -> bool {

@@ -9,8 +9,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use super::handler_stack;
 use super::inflight::{self, InFlight};
+use super::running_stack;
 
 /// An open call: an address in the front end's frame, and its published buffers.
 #[derive(Clone, Copy)]
@@ -86,7 +86,7 @@ pub fn leave(flight: InFlight) {
 #[inline]
 pub fn left(frame: usize) {
     CALLS.with(|calls| {
-        let is_left = |call: Call| call.frame <= frame && handler_stack::on_first_stack(call.frame, frame);
+        let is_left = |call: Call| call.frame <= frame && running_stack::on_first_stack(call.frame, frame);
         while calls.count.get() > 0 && calls.give_up(is_left) {}
     });
 }

@@ -6,10 +6,9 @@ use homenode_model::Bytes;
 use homenode_sys::memory::{Protection, map};
 use homenode_sys::{PAGE, Result, Span, maps};
 
-use super::Why;
-use super::group::Part;
+use super::lock::Locked;
 use super::pinning;
-use super::state::Locked;
+use super::reports::Why;
 use super::table::{self, BLOCKS, PageMask};
 
 /// A part of a mapping that should be armed.
@@ -31,6 +30,20 @@ pub const PARTS: usize = 256;
 struct Scratch {
     candidates: [Candidate; MOST],
     rooms: Rooms,
+}
+
+/// Memory of one mapping, within one GiB, that is armed together: one candidate, or several that
+/// share blocks.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// From the first candidate to the last.
+    pub span: Span,
+    /// Index of the first candidate, and one past the last.
+    pub candidates: (usize, usize),
+    /// Index of its blocks' pages in the rooms.
+    pub at: usize,
+    /// Whether the program may write to it.
+    pub writable: bool,
 }
 
 /// Memory for what is armed together.

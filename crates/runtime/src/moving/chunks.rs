@@ -13,7 +13,7 @@ use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 use homenode_sys::numa::{self, PageStatus};
 use homenode_sys::{Errno, HUGE, PAGE, Result, Span, call, maps};
 
-use super::kernel::MoveReport;
+use super::reports::MoveReport;
 
 /// Pages of the first call.
 const FIRST: usize = 64;

@@ -20,8 +20,9 @@ use homenode_sys::file::File;
 use homenode_sys::signal::Set;
 use homenode_sys::{call, own_threads};
 
-use super::state::{self, Locked};
-use super::{Mechanism, handler_stack};
+use super::lock::Locked;
+use super::mechanism::Mechanism;
+use super::{stacks, state};
 
 /// Workers that the C library makes with all signals blocked, by what they wait for. They never
 /// touch memory that may be armed.
@@ -57,7 +58,7 @@ pub fn any(_: &Locked) -> bool {
     let changed = THREADS.swap(threads, Ordering::Relaxed) != threads;
     let due = || now.0.saturating_sub(LOOKED.load(Ordering::Relaxed)) >= EVERY.0;
     let whole = changed || FOUND.load(Ordering::Relaxed) || due();
-    let known = || handler_stack::owners() + own_threads::count();
+    let known = || stacks::owners() + own_threads::count();
     if !whole && threads <= known() {
         return false;
     }
@@ -67,7 +68,7 @@ pub fn any(_: &Locked) -> bool {
     let Ok(folder) = File::folder(c"/proc/self/task") else { return false };
     let mut found = false;
     let _ = folder.entries(|name| {
-        let known = || number(name).is_some_and(handler_stack::is_owner);
+        let known = || number(name).is_some_and(stacks::is_owner);
         if !name.to_bytes().starts_with(b".") && (whole || !known()) {
             found = is_deaf(name);
         }

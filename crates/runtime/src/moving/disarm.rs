@@ -6,13 +6,14 @@ use homenode_sys::memory::{self, Protection};
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{HUGE, PAGE, Span, call, numa};
 
-use super::fault::{
-    PATIENCE, copy_from_shadow, discard_shadow, free_stale, note_change, take_back, unprotect,
-};
+use super::fault::{PATIENCE, copy_from_shadow, note_change, take_back, unprotect};
+use super::lock::{self, Locked};
+use super::mechanism::Mechanism;
 use super::pieces::{self, Piece};
-use super::state::{self, Locked, TAKE_BACK, count};
+use super::shadow::{discard_shadow, free_stale};
+use super::state::{self, TAKE_BACK, count};
 use super::table::{self, BLOCK, Block, PageMask, Word};
-use super::{Mechanism, events, kernel};
+use super::{events, homes};
 use std::sync::atomic::Ordering;
 
 /// Disarms the armed, untouched pages of `span`. They stay on their nodes.
@@ -39,7 +40,7 @@ fn is_idle(block: Block, span: Span) -> bool {
 /// As [`disarm`], for all memory.
 pub fn disarm_all() {
     // A thread that is arming has no pieces yet, but has the lock.
-    if !pieces::any() && state::nobody_arms() {
+    if !pieces::any() && lock::nobody_arms() {
         return;
     }
     if let Some(lock) = Locked::new() {
@@ -265,7 +266,7 @@ pub fn restore_huge_pages(cap: Ns) -> bool {
 
 fn has_one_home(unit: Span) -> bool {
     const PAGES: usize = HUGE / PAGE;
-    let (pages, mut homes) = (std::array::from_fn::<_, PAGES, _>(|i| unit.start + i * PAGE), [None; PAGES]);
-    kernel::homes(&pages, &mut homes);
-    homes[0].is_some() && homes.iter().all(|h| *h == homes[0])
+    let (pages, mut found) = (std::array::from_fn::<_, PAGES, _>(|i| unit.start + i * PAGE), [None; PAGES]);
+    homes::homes(&pages, &mut found);
+    found[0].is_some() && found.iter().all(|h| *h == found[0])
 }

@@ -19,7 +19,7 @@ use homenode_sys::signal::{Set, replace_mask};
 use homenode_sys::uffd::{Uffd, UffdEvent};
 use homenode_sys::{PAGE, Result, Span, descriptor, maps, memory, own_threads, thread};
 
-use super::fault;
+use super::shadow;
 use super::state;
 use super::table::{self, Block, Word};
 
@@ -239,7 +239,7 @@ impl Reader<'_> {
     fn claim(&mut self, block: Block) -> Word {
         loop {
             if let Some(word) = block.try_claim() {
-                return fault::free_stale(block, word);
+                return shadow::free_stale(block, word);
             }
             self.read();
             yield_now();
@@ -266,7 +266,7 @@ impl Reader<'_> {
             // Also pages that are not armed at the moment.
             block.exclude(touched);
             for run in block.runs(pages) {
-                fault::discard_shadow(run);
+                shadow::discard_shadow(run);
             }
             block.release(word.with_armed(word.armed() | pages));
         }
@@ -278,7 +278,7 @@ impl Reader<'_> {
             let word = self.claim(block);
             let pages = block.pages_touched(span) & word.marked();
             for run in block.runs(pages & word.armed()) {
-                fault::discard_shadow(run);
+                shadow::discard_shadow(run);
             }
             block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));
         }
@@ -291,7 +291,7 @@ impl Reader<'_> {
             let pages = block.pages_touched(from) & word.marked();
             for run in block.runs(pages & word.armed()) {
                 self.deliver(run, to + (run.start - from.start));
-                fault::discard_shadow(run);
+                shadow::discard_shadow(run);
             }
             block.release(word.with_armed(word.armed() & !pages).with_marked(word.marked() & !pages));
         }

@@ -11,24 +11,13 @@ use homenode_sys::numa::{self, MemoryPolicy};
 use homenode_sys::uffd::{Uffd, WatchedFaults};
 use homenode_sys::{Error, HUGE, PAGE, Result, Span, maps};
 
-use super::candidates::{ArmingPlan, Candidate, PARTS, Rooms};
+use super::candidates::{ArmingPlan, Candidate, PARTS, Part, Rooms};
+use super::lock::Locked;
+use super::mechanism::{Manner, Mechanism};
 use super::pieces::{self, Piece};
-use super::state::{self, Locked};
+use super::reports::{ArmReport, Why};
 use super::table::{self, BLOCK, BLOCKS, Block, LEAF, PageMask, Word};
-use super::{ArmReport, Manner, Mechanism, Why, events, fault, inflight, pinning};
-
-/// Memory of one mapping, within one GiB, that is armed together: one candidate, or several that
-/// share blocks.
-#[derive(Clone, Copy)]
-pub struct Part {
-    /// From the first candidate to the last.
-    span: Span,
-    /// Index of the first candidate, and one past the last.
-    candidates: (usize, usize),
-    /// Index of its blocks' pages in the rooms.
-    at: usize,
-    writable: bool,
-}
+use super::{events, fault, inflight, pinning, shadow, state};
 
 /// Blocks that a span touches.
 const fn blocks(span: Span) -> usize {
@@ -181,7 +170,7 @@ impl Arming<'_> {
         for (block, pages) in self.first.and_next(self.span).zip(pages.iter_mut()) {
             let word = block.owned();
             if word.stale() > 0 {
-                block.keep(fault::free_stale(block, word));
+                block.keep(shadow::free_stale(block, word));
             }
             *pages = self.asked(block) & !word.armed() & !block.excluded();
         }

@@ -7,34 +7,15 @@
 //! `sigaltstack` tells the program what the program has set. The program's handlers run on
 //! homenode's stack in one case: handlers of other signals with `SA_ONSTACK`, in a thread without a
 //! stack from the program.
-//! (`SA_ONSTACK`) in a thread that was never given one run on ours.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_sys::memory::{self, Protection};
-use homenode_sys::{PAGE, Span, call, maps};
+use homenode_sys::{PAGE, Span, call};
 
-use super::table::{self, BLOCK, Block};
-use super::{Mechanism, calls, state};
-
-/// Usable bytes of a stack, beside the kernel's frame. The program's handlers may run there.
-const USABLE: usize = 256 << 10;
-/// Threads with a stack, at a time.
-const MOST: usize = 1024;
-/// The slot is taken.
-const TAKEN: usize = 1;
-
-/// Lowest usable addresses of the stacks. They are never unmapped: a thread that ends leaves its
-/// stack to the next one.
-static STACKS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
-/// The kernel's number of the thread that owns the stack; 0: none. A thread without thread-local
-/// storage of its own (`clone`) finds its maker's place under [`KEY`], and must not run on that
-/// stack.
-static OWNERS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
-/// The place of the thread's own in `STACKS`, and one; given up by the C library's destructors at
-/// the thread's end.
-static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+use super::mechanism::Mechanism;
+use super::stacks::{KEY, OWNERS, STACKS, TAKEN, in_use, own, set_copying, set_held, size};
+use super::{calls, program, state, table};
 
 fn key() -> Option<libc::pthread_key_t> {
     *KEY.get_or_init(|| {
@@ -42,14 +23,6 @@ fn key() -> Option<libc::pthread_key_t> {
         // SAFETY: a function of this library, which is never unloaded.
         (unsafe { libc::pthread_key_create(&raw mut key, Some(ends)) } == 0).then_some(key)
     })
-}
-
-/// Bytes of a stack. The kernel's frame has all registers: 11 KiB on processors with matrix
-/// registers.
-fn size() -> usize {
-    // SAFETY: asks for a number; 0 where the kernel does not say.
-    let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
-    (USABLE + 4 * frame).next_multiple_of(PAGE)
 }
 
 /// A stack that no thread runs on yet.
@@ -128,7 +101,7 @@ impl Spare {
         if now.ss_flags & libc::SS_DISABLE != 0 {
             install(self.memory);
         } else {
-            super::exclude(Span::new(now.ss_sp as usize, now.ss_size));
+            program::exclude(Span::new(now.ss_sp as usize, now.ss_size));
         }
     }
 
@@ -169,50 +142,6 @@ unsafe extern "C" fn ends(place: *mut libc::c_void) {
 pub fn give() {
     if own().is_empty() {
         Spare::take().into_iter().for_each(Spare::adopt);
-    }
-}
-
-/// The stack that homenode has given to the calling thread, whether or not it uses that one; empty
-/// if none.
-pub fn own() -> Span {
-    let Some(Some(key)) = KEY.get() else { return Span::EMPTY };
-    // SAFETY: asks for a number.
-    let place = unsafe { libc::pthread_getspecific(*key) } as usize;
-    match STACKS.get(place.wrapping_sub(1)) {
-        Some(stack) if OWNERS[place - 1].load(Ordering::Relaxed) == call::thread_id() => {
-            Span::new(stack.load(Ordering::Relaxed) & !TAKEN, size())
-        }
-        _ => Span::EMPTY,
-    }
-}
-
-/// Number of threads with a stack: those whose start front ends have seen.
-pub fn owners() -> usize {
-    OWNERS.iter().filter(|owner| owner.load(Ordering::Relaxed) != 0).count()
-}
-
-/// Whether the thread with this number has a stack.
-pub fn is_owner(thread: i32) -> bool {
-    OWNERS.iter().any(|owner| owner.load(Ordering::Relaxed) == thread)
-}
-
-/// In a forked child: its only thread has another number than in the parent.
-pub fn in_child() {
-    let Some(Some(key)) = KEY.get() else { return };
-    // SAFETY: asks for a number.
-    let place = unsafe { libc::pthread_getspecific(*key) } as usize;
-    for (n, owner) in OWNERS.iter().enumerate() {
-        let mine = n + 1 == place;
-        owner.store(if mine { call::thread_id() } else { 0 }, Ordering::Relaxed);
-    }
-}
-
-fn in_use() -> libc::stack_t {
-    // SAFETY: all fields may be zero; the kernel writes one structure.
-    unsafe {
-        let mut now: libc::stack_t = std::mem::zeroed();
-        call::raw(libc::SYS_sigaltstack, [0, &raw mut now as usize, 0, 0, 0, 0]);
-        now
     }
 }
 
@@ -259,170 +188,4 @@ pub unsafe fn program_stack(
         }
         0
     }
-}
-
-/// Work for a fault address. Returns whether it was done.
-pub type OnFault = extern "C" fn(usize) -> bool;
-
-/// Calls `f` on the calling thread's own stack, for handlers. If the program has given the thread a
-/// stack for handlers, homenode's handler runs on that stack, which may have room for little more
-/// than the kernel's frame.
-pub fn call(f: OnFault, argument: usize) -> bool {
-    let (own, here) = (own(), 0_u8);
-    if own.is_empty() || own.contains(&raw const here as usize) {
-        return f(argument);
-    }
-    // SAFETY: nothing runs there, for the kernel would have put the frame there, too, if it was in
-    // use; and nothing interrupts `f`.
-    unsafe { on_stack(own.end & !15, f, argument) }
-}
-
-#[cfg(target_arch = "x86_64")]
-unsafe fn on_stack(top: usize, f: OnFault, argument: usize) -> bool {
-    let result: usize;
-    // SAFETY: the caller's stack, aligned as a call wants it; this one is back before anything
-    // else.
-    unsafe {
-        std::arch::asm!(
-            "mov r12, rsp",
-            "mov rsp, rax",
-            "call {f}",
-            "mov rsp, r12",
-            f = in(reg) f,
-            in("rdi") argument,
-            inlateout("rax") top => result,
-            out("r12") _,
-            clobber_abi("C"),
-        );
-    }
-    result as u8 != 0
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn on_stack(_: usize, f: OnFault, argument: usize) -> bool {
-    f(argument)
-}
-
-/// Bytes that homenode's own work may need below the stack pointer.
-const DEPTH: usize = 64 << 10;
-
-/// The caller is about to claim blocks, and runs on any stack. Makes sure that the part of the
-/// stack that it will use is not armed, now or later. A thread would wait for ever for a block that
-/// it has claimed itself.
-#[inline]
-pub fn stand() {
-    let here = 0_u8;
-    let here = &raw const here as usize;
-    if on_initial_stack(here) || own().is_empty() {
-        return;
-    }
-    let below = Span { start: here.saturating_sub(DEPTH), end: here + PAGE }.outer(PAGE);
-    for unit in below.pieces(BLOCK) {
-        let Ok(block) = Block::make(unit.start) else { continue };
-        let pages = block.pages_touched(unit);
-        let word = block.word();
-        if word.excluded() & pages == pages && !word.busy() && word.armed() & pages == 0 {
-            continue;
-        }
-        block.exclude(pages);
-        // The block's owner may have looked before that.
-        let mut wait = call::Wait::default();
-        while block.word().busy() {
-            wait.a_moment();
-        }
-        for run in block.runs(block.word().armed() & pages) {
-            for page in run.pieces(PAGE) {
-                // SAFETY: armed memory is readable once it is touched.
-                unsafe { (page.start as *const u8).read_volatile() };
-            }
-        }
-    }
-}
-
-/// The initial thread's first stack is never armed, and nothing else lies so close below its end
-/// (`MIN_GAP`, arch/x86/mm/mmap.c).
-fn on_initial_stack(address: usize) -> bool {
-    const GAP: usize = 128 << 20;
-    static END: AtomicUsize = AtomicUsize::new(0);
-    let mut end = END.load(Ordering::Relaxed);
-    if end == 0 {
-        // SAFETY: asks for an address; these bytes lie above all that is ever pushed.
-        end = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
-        END.store(end, Ordering::Relaxed);
-    }
-    address < end && end - address < GAP
-}
-
-/// Whether the calling thread runs on its first stack, and both addresses lie there. Reads the
-/// process's mappings, so call it on suspicion only.
-pub fn on_first_stack(one: usize, other: usize) -> bool {
-    // A handler may have another stack, which may lie within this one, in an array of the
-    // program's.
-    if in_use().ss_flags & (libc::SS_ONSTACK | libc::SS_DISABLE) != 0 {
-        return false;
-    }
-    if on_initial_stack(one) || on_initial_stack(other) {
-        return on_initial_stack(one) && on_initial_stack(other);
-    }
-    // Threads have their thread-local storage above it, in the same mapping, and a guard below.
-    // SAFETY: asks for an address.
-    let end = unsafe { libc::pthread_self() } as usize;
-    let mut found = false;
-    let read = maps::each(|m| {
-        found = m.span.contains(end) && m.span.contains(one) && m.span.contains(other);
-        m.span.end <= end
-    });
-    read.is_ok() && found && one < end && other < end
-}
-
-/// A thread has touched a page near its stack pointer, so the page is part of a stack, and so are
-/// the pages that it will push to. For handlers: claims no block.
-pub fn note_stack(address: usize, pointer: usize) {
-    /// Bytes below the stack pointer that leaf functions use.
-    const RED_ZONE: usize = 128;
-    let page = |a: usize| a / PAGE;
-    if page(address) != page(pointer) && page(address) != page(pointer.saturating_sub(RED_ZONE)) {
-        return;
-    }
-    let below = Span { start: address.saturating_sub(DEPTH), end: address + 1 }.outer(PAGE);
-    for block in Block::all(below) {
-        block.exclude(block.pages_touched(below));
-    }
-}
-
-/// Notes whether the calling thread copies a signal's frame to the interrupted stack. If it faults
-/// meanwhile, there is no stack left.
-pub fn set_copying(is: bool) {
-    let own = own();
-    if !own.is_empty() {
-        // SAFETY: the lower end of the thread's own stack, which is longer than all that runs
-        // there.
-        unsafe { (own.start as *mut usize).write_volatile(usize::from(is)) };
-    }
-}
-
-/// The last value of [`set_copying`].
-pub fn is_copying() -> bool {
-    let own = own();
-    // SAFETY: as above.
-    !own.is_empty() && unsafe { (own.start as *const usize).read_volatile() } != 0
-}
-
-/// The word behind that of [`set_copying`].
-fn held_word() -> Option<*mut usize> {
-    let own = own();
-    (!own.is_empty()).then(|| (own.start as *mut usize).wrapping_add(1))
-}
-
-/// Keeps a number for the calling thread: see `signals::hold`. Nothing is kept for a thread without
-/// a stack.
-pub fn set_held(signals: usize) {
-    // SAFETY: as in `set_copying`.
-    held_word().into_iter().for_each(|word| unsafe { word.write_volatile(signals) });
-}
-
-/// The last value of [`set_held`].
-pub fn held() -> usize {
-    // SAFETY: as in `set_copying`.
-    held_word().map_or(0, |word| unsafe { word.read_volatile() })
 }

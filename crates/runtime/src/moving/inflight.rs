@@ -4,13 +4,13 @@
 //! homenode's handler. So front ends publish a call's buffers before the call. The publisher stores
 //! the buffer and then looks at the blocks. The thread that arms claims the blocks and then looks
 //! at the buffers. So at least one of them sees the other.
-//! other.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
 use homenode_sys::{PAGE, Span, call};
 
-use super::{Mechanism, calls, disarm, events, fault, state};
+use super::mechanism::Mechanism;
+use super::state;
 
 /// Published buffers at a time. With more, nothing is armed until there are fewer.
 const SLOTS: usize = 1024;
@@ -34,8 +34,9 @@ static CHOOSING: AtomicU32 = AtomicU32::new(0);
 const TAKEN: usize = 1;
 const NO_SLOT: u16 = u16::MAX;
 
-/// Published buffers. Pass them to [`retire`] when the call has returned. There is no destructor,
-/// because cancellation may leave a call and must not run one; [`calls`] then gives the buffers up.
+/// Published buffers. Pass them to [`super::retire`] when the call has returned. There is no
+/// destructor, because cancellation may leave a call and must not run one; [`super::calls`] then
+/// gives the buffers up.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
@@ -48,34 +49,6 @@ impl InFlight {
     pub const NOTHING: Self = Self { slots: [NO_SLOT; EACH], quiet: false };
 }
 
-/// The kernel is about to read or write these buffers. Brings armed pages in them over first;
-/// nothing in them is armed until [`retire`]. Costs some 20 ns if nothing is armed. The caller is a
-/// front end with the list in its frame, and has not published anything else there.
-pub fn publish(buffers: &[Span]) -> InFlight {
-    let mine = keep(buffers);
-    if let Some(mine) = mine {
-        if mine != InFlight::NOTHING {
-            calls::enter(buffers.as_ptr() as usize, mine);
-        }
-        // A raw system call of the program may have just moved this memory, and its contents may
-        // not be in place yet.
-        events::wait();
-        buffers.iter().for_each(|b| fault::bring(*b));
-    }
-    mine.unwrap_or(InFlight::NOTHING)
-}
-
-/// This memory is about to change. Disarms it, with untouched pages in place; it is not armed until
-/// [`retire`].
-pub fn hold(memory: Span) -> InFlight {
-    let mine = keep(&[memory]);
-    if mine.is_some() {
-        remember(memory);
-        disarm::disarm(memory);
-    }
-    mine.unwrap_or(InFlight::NOTHING)
-}
-
 /// Number of remembered changes.
 const CHANGES: usize = 1024;
 static CHANGED: [Slot; CHANGES] =
@@ -86,7 +59,7 @@ static BEGUN: AtomicUsize = AtomicUsize::new(0);
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes a change for a thread that is arming and has already looked at the mappings.
-fn remember(memory: Span) {
+pub fn remember(memory: Span) {
     let at = BEGUN.fetch_add(1, Ordering::SeqCst) % CHANGES;
     CHANGED[at].start.store(memory.start, Ordering::SeqCst);
     CHANGED[at].end.store(memory.end, Ordering::SeqCst);
@@ -123,7 +96,8 @@ pub fn changed(since: usize, span: Span) -> bool {
     })
 }
 
-fn keep(buffers: &[Span]) -> Option<InFlight> {
+/// Publishes buffers, or holds memory. `None`: nothing can be armed.
+pub fn keep(buffers: &[Span]) -> Option<InFlight> {
     if state::mechanism() == Mechanism::None {
         return None;
     }
@@ -145,38 +119,13 @@ fn keep(buffers: &[Span]) -> Option<InFlight> {
     Some(mine)
 }
 
-/// Nothing is armed until [`retire`]; armed memory stays armed. As [`publish`], once in a frame.
-#[inline(always)]
-pub fn quiet() -> InFlight {
-    let here = 0_u8;
-    quiet_in(&raw const here as usize)
-}
-
-/// As [`quiet`], in the frame at this address.
-pub fn quiet_in(frame: usize) -> InFlight {
+/// Nothing is armed until this is given up. [`InFlight::NOTHING`]: nothing can be armed.
+pub fn keep_quiet() -> InFlight {
     if state::mechanism() == Mechanism::None {
         return InFlight::NOTHING;
     }
     begin_quiet();
-    let mine = InFlight { quiet: true, ..InFlight::NOTHING };
-    calls::enter(frame, mine);
-    mine
-}
-
-/// Gives up the buffers of calls that the calling thread has left by a jump. For front ends that
-/// publish nothing.
-#[inline(always)]
-pub fn give_up_left() {
-    let here = 0_u8;
-    calls::left(&raw const here as usize);
-}
-
-/// The call has returned.
-pub fn retire(done: InFlight) {
-    if done != InFlight::NOTHING {
-        calls::leave(done);
-        give_up(done);
-    }
+    InFlight { quiet: true, ..InFlight::NOTHING }
 }
 
 /// Nobody is in the call any more.
@@ -274,6 +223,8 @@ impl Drop for Quiet {
 
 #[cfg(test)]
 mod tests {
+    use super::super::calls;
+    use super::super::publish::{give_up_left, retire};
     use super::*;
 
     #[test]

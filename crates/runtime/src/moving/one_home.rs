@@ -6,7 +6,7 @@ use homenode_model::NodeId;
 use homenode_sys::maps::{self, PageEntry};
 use homenode_sys::{PAGE, Span};
 
-use super::kernel;
+use super::homes;
 use super::state;
 use super::table::Block;
 
@@ -57,7 +57,7 @@ impl Seen {
 }
 
 /// The home of each page of `span`, for which [`one_home`] returned `node`: as many as `out` has.
-/// As [`kernel::homes`].
+/// As [`homes::homes`].
 pub fn homes_on(span: Span, node: NodeId, out: &mut [Option<NodeId>]) -> Option<homenode_sys::Error> {
     let mut entries = vec![PageEntry(0); out.len()];
     let armed = || Block::all(span).any(|b| b.word().armed() != 0);
@@ -73,14 +73,14 @@ pub fn homes_on(span: Span, node: NodeId, out: &mut [Option<NodeId>]) -> Option<
         if known && !entry.present() {
             *home = None;
         } else if known && entry.exclusive() && state::pretended() != 0 {
-            *home = Some(kernel::pretended_home(page));
+            *home = Some(homes::pretended_home(page));
         } else if !known || !entry.exclusive() {
             rest.push(page);
         }
     }
     // The page is shared with a child, the page of zeros, or away.
     let mut homes = vec![None; rest.len()];
-    let failed = kernel::homes(&rest, &mut homes);
+    let failed = homes::homes(&rest, &mut homes);
     for (page, home) in rest.iter().zip(homes) {
         out[(page - span.start) / PAGE] = home;
     }
@@ -109,7 +109,7 @@ mod tests {
         }
         let pages: Vec<usize> = all.pieces(PAGE).map(|p| p.start).collect();
         let (mut asked, mut told) = (vec![None; pages.len()], vec![None; pages.len()]);
-        if kernel::homes(&pages, &mut asked).is_some() || asked[0].is_none() {
+        if homes::homes(&pages, &mut asked).is_some() || asked[0].is_none() {
             return println!("skipped: this kernel does not say where pages are");
         }
         assert_eq!(homes_on(all, asked[0].unwrap(), &mut told), None);

@@ -7,7 +7,7 @@ use homenode_sys::memory::{Protection, map};
 use homenode_sys::numa::MemoryPolicy;
 use homenode_sys::{Result, Span};
 
-use super::state::Locked;
+use super::lock::Locked;
 use super::table;
 
 /// A stretch of one mapping within one GiB.

@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use homenode_sys::file::File;
 use homenode_sys::{maps, socket};
 
+use super::disarm;
+
 /// Prefixes of the names of such things in `/proc/self/fd` and `/proc/self/maps`, with a
 /// description.
 const NAMES: &[(&str, &str)] = &[
@@ -61,7 +63,7 @@ static FOUND: OnceLock<&'static str> = OnceLock::new();
 pub fn pins(what: &'static str) {
     // Even if something was found before: its finder may not have disarmed everything yet.
     let _ = FOUND.set(what);
-    super::disarm::disarm_all();
+    disarm::disarm_all();
 }
 
 /// A sentence that names what can pin memory in the process, if anything. Nothing is armed because

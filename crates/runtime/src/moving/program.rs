@@ -6,21 +6,22 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use homenode_sys::{PAGE, Span, call};
 
-use super::inflight::{self, InFlight, Quiet};
-use super::state::{self, Locked};
+use super::inflight::{InFlight, Quiet};
+use super::lock::Locked;
+use super::mechanism::Mechanism;
 use super::table::{self, Block};
-use super::{Mechanism, disarm, events, handler_stack, pieces};
+use super::{disarm, events, fault, pieces, publish, stacks, state};
 
 /// The program is about to protect, advise or lock this memory. Disarms it. The memory is not armed
 /// until the result is passed to [`super::retire`], after the change.
 pub fn before_change(span: Span) -> InFlight {
-    inflight::hold(span)
+    publish::hold(span)
 }
 
 /// The program is about to free, unmap or remap this memory. As [`before_change`], and forgets what
 /// was known of it.
 pub fn before_free(span: Span) -> InFlight {
-    let held = inflight::hold(span);
+    let held = publish::hold(span);
     fresh(span);
     let noted = state::pretended() != 0 || !state::KERNEL_MOVES.load(Ordering::Relaxed);
     if state::mechanism() != Mechanism::None && noted {
@@ -56,7 +57,7 @@ pub fn exclude(span: Span) {
         }
         // Even if the pages were excluded before: the thread that did it may not have come to the
         // line below.
-        super::fault::bring(unit);
+        fault::bring(unit);
     }
 }
 
@@ -64,7 +65,7 @@ pub fn exclude(span: Span) {
 /// Nothing is armed until the result is passed to [`super::retire`].
 #[inline(always)]
 pub fn before_process() -> InFlight {
-    let quiet = inflight::quiet();
+    let quiet = publish::quiet();
     disarm_for_process();
     quiet
 }
@@ -117,7 +118,7 @@ extern "C" fn in_child() {
     homenode_sys::descriptor::forget_all();
     homenode_sys::own_threads::forget_all();
     pieces::forget();
-    handler_stack::in_child();
+    stacks::in_child();
     events::in_child();
     after_fork();
     Locked::break_in_child();

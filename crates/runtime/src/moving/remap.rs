@@ -8,8 +8,9 @@
 use homenode_sys::memory::{self, Protection};
 use homenode_sys::{PAGE, Span, maps};
 
-use super::state::{self, Locked};
-use super::{Mechanism, disarm};
+use super::lock::Locked;
+use super::mechanism::Mechanism;
+use super::{disarm, state};
 
 /// Most mappings of a range.
 const MOST: usize = 4096;

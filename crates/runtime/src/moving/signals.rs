@@ -7,8 +7,8 @@
 //! [`without_faults`] for masks, because the kernel would kill a thread at an armed page if it
 //! blocked the signals.
 //!
-//! homenode's handler runs on a stack of its own ([`handler_stack`]). The program's handler runs
-//! where it would run without homenode.
+//! homenode's handler runs on a stack of its own ([`super::handler_stack`]). The program's handler
+//! runs where it would run without homenode.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -16,7 +16,8 @@ pub use homenode_sys::signal::Set;
 use homenode_sys::signal::{Action, action, mask, replace_mask, set_action};
 use homenode_sys::{Result, call};
 
-use super::{Mechanism, fault, handler_stack, state};
+use super::mechanism::Mechanism;
+use super::{fault, running_stack, stacks, state};
 
 /// The two signals.
 const OURS: [i32; 2] = [libc::SIGBUS, libc::SIGSEGV];
@@ -92,7 +93,7 @@ pub fn admit_faults() -> Set {
 
 /// Restores the mask before [`admit_faults`].
 pub fn block_as(before: Set) {
-    handler_stack::set_held(0);
+    stacks::set_held(0);
     replace_mask(before);
 }
 
@@ -101,12 +102,12 @@ pub fn block_as(before: Set) {
 /// the thread waits.
 pub fn hold(before: Set) {
     let blocked = OURS.iter().enumerate().filter(|(_, signal)| before.has(**signal));
-    handler_stack::set_held(blocked.map(|(n, _)| 1 << n).sum());
+    stacks::set_held(blocked.map(|(n, _)| 1 << n).sum());
 }
 
 /// The calling thread has changed its mask by `how` and `set`: signals that it unblocks come.
 pub fn changed_mask(how: i32, set: &libc::sigset_t) {
-    if handler_stack::held() == 0 {
+    if stacks::held() == 0 {
         return;
     }
     // SAFETY: glibc's set begins with the kernel's 8 bytes.
@@ -118,9 +119,9 @@ pub fn changed_mask(how: i32, set: &libc::sigset_t) {
             libc::SIG_SETMASK => !set.has(signal),
             _ => false,
         };
-        let held = handler_stack::held();
+        let held = stacks::held();
         if unblocks && held & blocked != 0 {
-            handler_stack::set_held(held & !(blocked | waits));
+            stacks::set_held(held & !(blocked | waits));
             if held & waits != 0 {
                 send_to_this_thread(signal);
             }
@@ -132,12 +133,12 @@ pub fn changed_mask(how: i32, set: &libc::sigset_t) {
 /// from now on.
 fn is_held(signal: i32, sent: bool) -> bool {
     let Some(n) = OURS.iter().position(|s| *s == signal) else { return false };
-    let held = handler_stack::held();
+    let held = stacks::held();
     if held & 1 << n == 0 {
         return false;
     }
     if sent {
-        handler_stack::set_held(held | 1 << (n + OURS.len()));
+        stacks::set_held(held | 1 << (n + OURS.len()));
     }
     true
 }
@@ -159,9 +160,9 @@ unsafe extern "C" fn entry(signal: i32, info: *mut libc::siginfo_t, context: *mu
     // Missing pages raise SIGBUS alone. An access that the program has forbidden must not be
     // repeated.
     let possible = code == FAULT && (signal == libc::SIGBUS || state::chosen() != Mechanism::UserFault);
-    if possible && handler_stack::call(fault::on_fault, address) {
+    if possible && stacks::call(fault::on_fault, address) {
         // SAFETY: the kernel's own structure.
-        handler_stack::note_stack(address, unsafe { stack_pointer(context.cast()) });
+        running_stack::note_stack(address, unsafe { stack_pointer(context.cast()) });
         return;
     }
     // SAFETY: the kernel's own structure.
@@ -170,7 +171,7 @@ unsafe extern "C" fn entry(signal: i32, info: *mut libc::siginfo_t, context: *mu
         return;
     }
     let blocked = in_handler || is_held(signal, false);
-    if code > 0 && (blocked || handler_stack::is_copying()) {
+    if code > 0 && (blocked || stacks::is_copying()) {
         // The kernel does the same if a thread has the signal blocked, or no stack left for a
         // frame.
         return die(signal, false);
@@ -219,7 +220,7 @@ unsafe fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_v
 /// Whether the frame lies on the stack that homenode has given to the thread, not on one of the
 /// program's.
 unsafe fn is_on_ours(context: *const libc::ucontext_t) -> bool {
-    handler_stack::own().contains(context as usize)
+    stacks::own().contains(context as usize)
 }
 
 /// The signals that the interrupted code blocks.
@@ -247,7 +248,7 @@ unsafe fn stack_pointer(context: *const libc::ucontext_t) -> usize {
 mod frame {
     use homenode_sys::Span;
 
-    use crate::moving::handler_stack;
+    use crate::moving::stacks;
 
     /// Bytes before the context: the return address of the handler.
     const RETURN: usize = size_of::<usize>();
@@ -283,10 +284,10 @@ mod frame {
             // An invalid pointer fails at the first byte.
             let top = pointer.wrapping_sub(RED_ZONE + registers.len()) & !63;
             let frame = (top.wrapping_sub(old.len()) & !15).wrapping_sub(RETURN);
-            handler_stack::set_copying(true);
+            stacks::set_copying(true);
             copy(registers, top);
             copy(old, frame);
-            handler_stack::set_copying(false);
+            stacks::set_copying(false);
             if !registers.is_empty() {
                 let context = (frame + RETURN) as *mut libc::ucontext_t;
                 (*context).uc_mcontext.fpregs = top as *mut _;

@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 
 use crate::nodes::Nodes;
 
+use super::mechanism::{Mechanism, MovingOptions, Started};
 use super::state::{self, KERNEL_MOVES, POLICIES, STARTED, TAKE_BACK};
-use super::{Mechanism, MovingOptions, Started, disarm, events, fault, pieces, program, signals};
+use super::{disarm, events, fault, pieces, program, signals};
 
 /// Why the mover does not copy blocks without `--copy-unseen`.
 const UNSEEN: &str = "without userfaultfd nothing tells of a munmap, mremap or madvise that the program makes past the C library, \

@@ -1,14 +1,14 @@
-//! The mover's state: on or off, the mechanism, and the one lock for arming and disarming.
+//! The mover's state: on or off, the mechanism, pretended nodes, and totals.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU64, Ordering};
 
 use homenode_model::{Bytes, NodeId, Ns};
-use homenode_sys::signal::HeldSignals;
 use homenode_sys::uffd::Uffd;
 use homenode_sys::{call, numa};
 
-use super::{Mechanism, MovingTotals, Started, handler_stack};
+use super::mechanism::{Mechanism, Started};
+use super::reports::MovingTotals;
 
 static MECHANISM: AtomicU8 = AtomicU8::new(0);
 static PRETEND: AtomicU16 = AtomicU16::new(0);
@@ -135,54 +135,6 @@ pub fn current_node() -> NodeId {
 #[inline]
 pub fn node_of_cpu(cpu: u32) -> NodeId {
     NodeId(DEALT.get(cpu as usize).map_or(0, |n| n.load(Ordering::Relaxed).into()))
-}
-
-/// Held for arming, disarming and settling; never by handlers.
-static LOCK: AtomicU32 = AtomicU32::new(0);
-
-/// Whether nobody has the lock.
-pub fn nobody_arms() -> bool {
-    LOCK.load(Ordering::SeqCst) == 0
-}
-
-/// The lock, with signals held back: no handler of this thread can wait for the code that it
-/// interrupted.
-pub struct Locked {
-    _signals: HeldSignals,
-}
-
-impl Locked {
-    /// Waits for the lock. `None` if this thread has it already (a fork handler within a held
-    /// fork).
-    pub fn new() -> Option<Self> {
-        Self::unless(|| false)
-    }
-
-    /// As [`Self::new`], but stops waiting once `done`: the owner may be forking, with the
-    /// program's allocator waiting for the caller.
-    pub fn unless(done: impl Fn() -> bool) -> Option<Self> {
-        handler_stack::stand();
-        let (signals, me) = (HeldSignals::new(), call::thread_id() as u32);
-        let mut wait = call::Wait::default();
-        loop {
-            match LOCK.compare_exchange(0, me, Ordering::SeqCst, Ordering::SeqCst) {
-                Ok(_) => return Some(Self { _signals: signals }),
-                Err(owner) if owner == me || done() => return None,
-                Err(_) => wait.a_moment(),
-            }
-        }
-    }
-
-    /// In a forked child, whose parent held it.
-    pub fn break_in_child() {
-        LOCK.store(0, Ordering::SeqCst);
-    }
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        LOCK.store(0, Ordering::SeqCst);
-    }
 }
 
 macro_rules! counters {

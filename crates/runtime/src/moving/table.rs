@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, 
 use homenode_sys::memory::{Protection, map, map_aligned};
 use homenode_sys::{HUGE, PAGE, Result, Span, call};
 
-use super::Manner;
+use super::mechanism::Manner;
 
 /// Bytes of a block: the memory that one fault brings over.
 pub const BLOCK: usize = 64 << 10;

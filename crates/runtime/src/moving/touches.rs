@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use homenode_model::NodeId;
 use homenode_sys::Span;
 
-use super::Touch;
+use super::reports::Touch;
 use super::state::{self, TOUCHES_LOST};
 use super::table::{BLOCK, Block, PageMask};
 

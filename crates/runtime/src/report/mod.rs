@@ -130,15 +130,15 @@ fn objects(d: &Driver) -> ObjectTotals {
     let took_part = || all.live().chain(all.past()).filter(|o| o.took_part());
     let sum = |f: fn(&Object) -> u64| took_part().map(f).sum::<u64>();
     let mut most: Vec<_> = took_part().collect();
-    ranking::sort(&mut most, |o| Rank { moved: o.moved, bytes: o.bytes, id: o.id });
+    ranking::sort(&mut most, |o| Rank { moved: o.history.moved, bytes: o.bytes, id: o.id });
     let by_node = |list: &[u64]| list.iter().take(NODES).copied().collect();
     let told = most.into_iter().take(OBJECTS).map(|o| Told {
         origin: o.origin.clone(),
         bytes: Bytes(o.bytes as u64),
-        moved: o.moved,
-        ping_pongs: o.ping_pongs,
-        homes: by_node(&o.homes),
-        touched: by_node(&o.touched),
+        moved: o.history.moved,
+        ping_pongs: o.history.ping_pongs,
+        homes: by_node(&o.history.homes),
+        touched: by_node(&o.history.touched),
         python: o.python.as_deref().map(line),
         lives: o.lives,
         contested: d.is_contested(o),
@@ -147,8 +147,8 @@ fn objects(d: &Driver) -> ObjectTotals {
         living: all.len() as u64,
         took_part: took_part().count() as u64,
         pages: sum(|o| o.pages.count),
-        moved: sum(|o| o.moved),
-        ping_pongs: sum(|o| o.ping_pongs),
+        moved: sum(|o| o.history.moved),
+        ping_pongs: sum(|o| o.history.ping_pongs),
         most: told.collect(),
     }
 }

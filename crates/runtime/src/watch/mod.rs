@@ -3,6 +3,7 @@
 //! | part | module |
 //! |---|---|
 //! | The program's large objects, and numbers for their pages | [`objects`], [`numbers`] |
+//! | Of an object: where its pages are, what has happened to them, what homenode does | [`places`], [`history`], [`treatment`] |
 //! | The best source of this machine that tells who touches what | [`choice`] |
 //! | The draws of each block, until they are enough for a decision | [`draws`] |
 //! | The order in which blocks have their turn | [`turns`] |
@@ -11,10 +12,13 @@
 
 pub mod choice;
 pub mod draws;
+pub mod history;
 pub mod numbers;
 pub mod objects;
+pub mod places;
 pub mod sightings;
 pub mod thread;
+pub mod treatment;
 pub mod turns;
 
 pub use choice::{ChosenSource, Wanted};

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use homenode_model::{NodeId, Ns, ObjectId, PageNo, PageRange};
 pub use homenode_wire::facts::{FRAMES, Origin};
 
+use super::history::{PageHistory, add};
 use super::numbers::{PAGE, PageNumbers};
+use super::places::PagePlaces;
+use super::treatment::Treatment;
 
 /// Bytes of the smallest object. Smaller allocations share pages with others and stay where they
 /// are.
@@ -26,72 +29,24 @@ pub struct Object {
     pub python: Option<Box<str>>,
     /// Numbers of its whole pages.
     pub pages: PageRange,
-    /// Whether it was armed to follow its next touch.
-    pub armed: bool,
-    /// Whether its touches are watched.
-    pub watched: bool,
-    /// Whether missing pages are armed, to learn who touches them first.
-    pub awaited: bool,
     /// Number of objects that this one stands for. Dead objects of one origin are joined.
     pub lives: u64,
-    /// Homes by page. Filled when the object is armed or watched.
-    places: Homes,
-    /// Pages by the node that touched them after an arming: presence, not counts.
-    pub touched: Vec<u64>,
-    /// Pages by their home when the object was first armed.
-    pub homes: Vec<u64>,
-    /// Number of moved pages.
-    pub moved: u64,
-    /// Number of pages that moved back to a former node.
-    pub ping_pongs: u64,
-    /// Touches of pages that had moved before: each could have been a move back.
-    pub touched_again: u64,
     /// Wall-clock time of the allocation.
     pub born: Ns,
     /// Whether the recording has its record.
     pub is_recorded: bool,
-    /// Whether pilots test the object, and nothing else of it has been armed so far.
-    pub pilot: bool,
-    /// Whether another node used its pilots each time: no placement lasts.
-    pub contested: bool,
-    /// Whether neighbouring pages have different users, so that each page follows alone.
-    pub mixed: bool,
-}
-
-/// With fewer moves than this, moves back may be chance.
-const FEW: u64 = 16;
-/// Moves of less than one touched page in this number may be at seams alone.
-const SEAMS: u64 = 20;
-/// Of the touches of pages that had moved before, more than one in this many moves back if two
-/// nodes come in turn: by chance, it is every second.
-const RETURNS: u64 = 4;
-
-/// No node.
-const NOWHERE: u8 = u8::MAX;
-
-/// Present and former homes of an object's pages: 3 bytes a page, or 0.75 MiB a GiB of armed or
-/// watched memory.
-#[derive(Clone, Debug, Default)]
-struct Homes {
-    now: Vec<u8>,
-    first: Vec<u8>,
-    came_from: Vec<u8>,
-}
-
-/// The node as a byte. Nodes beyond a byte's range count as the last; Linux's largest machines have
-/// fewer.
-fn byte(node: NodeId) -> u8 {
-    node.0.min(254) as u8
-}
-
-fn node(byte: u8) -> Option<NodeId> {
-    (byte != NOWHERE).then(|| NodeId(byte.into()))
+    /// What homenode does with it.
+    pub treatment: Treatment,
+    /// Homes by page. Filled when the object is armed or watched.
+    places: PagePlaces,
+    /// What has happened to its pages.
+    pub history: PageHistory,
 }
 
 impl Object {
     /// Whether it was armed or watched, or pages of it moved.
     pub fn took_part(&self) -> bool {
-        self.armed || self.watched || self.moved > 0
+        self.treatment.takes_part() || self.history.moved > 0
     }
 
     fn index(&self, page: PageNo) -> usize {
@@ -100,98 +55,55 @@ impl Object {
 
     /// Where a page is, if homenode knows.
     pub fn home(&self, page: PageNo) -> Option<NodeId> {
-        self.places.now.get(self.index(page)).and_then(|n| node(*n))
+        self.places.home(self.index(page))
     }
 
     /// Where a page is, and where it was first seen.
     pub fn homes_of(&self, page: PageNo) -> Option<(NodeId, NodeId)> {
-        let first = self.places.first.get(self.index(page)).and_then(|n| node(*n));
-        self.home(page).zip(first)
+        let index = self.index(page);
+        self.places.home(index).zip(self.places.first_home(index))
     }
 
     /// Notes that the page is at `node` now.
     pub fn set_home(&mut self, page: PageNo, node: NodeId) {
-        let i = self.index(page);
-        if let Some(now) = self.places.now.get_mut(i) {
-            *now = byte(node);
-        }
+        self.places.set_home(self.index(page), node);
     }
 
     /// Notes that a page moved to `node`. Returns whether it had come from there.
     pub fn note_move(&mut self, page: PageNo, node: NodeId) -> bool {
-        let i = self.index(page);
-        self.moved += 1;
-        let Homes { now, came_from, .. } = &mut self.places;
-        // An object that is only planned keeps no homes.
-        let (Some(now), Some(came_from)) = (now.get_mut(i), came_from.get_mut(i)) else { return false };
-        let back = *came_from == byte(node);
-        *came_from = std::mem::replace(now, byte(node));
-        self.ping_pongs += u64::from(back);
+        let back = self.places.moves(self.index(page), node);
+        self.history.page_moved(back);
         back
     }
 
     /// Notes that a page is touched after an arming, before its move.
     pub fn note_touch(&mut self, page: PageNo) {
-        let has_moved = self.places.came_from.get(self.index(page)).is_some_and(|n| *n != NOWHERE);
-        self.touched_again += u64::from(has_moved);
-    }
-
-    /// Whether its pages go back to a node that they had left, again and again, and more of them
-    /// than lie at the seams of the nodes' parts. Either most moves were such, or pages that were
-    /// touched again went back as often as chance would have it.
-    pub fn goes_back_and_forth(&self) -> bool {
-        let touched: u64 = self.touched.iter().sum();
-        let mostly = self.ping_pongs * 2 > self.moved;
-        let by_chance = self.ping_pongs >= FEW && self.ping_pongs * RETURNS > self.touched_again;
-        self.moved >= FEW && self.moved * SEAMS > touched && (mostly || by_chance)
+        self.history.touched_again += u64::from(self.places.came(self.index(page)));
     }
 
     /// Whether the page at `address` is no longer where it was first seen.
     pub fn has_moved(&self, address: usize) -> bool {
-        let i = address.saturating_sub(self.whole_pages().start) / PAGE;
-        let Homes { now, first, .. } = &self.places;
-        now.get(i).zip(first.get(i)).is_some_and(|(now, first)| now != first)
+        self.places.is_away(address.saturating_sub(self.whole_pages().start) / PAGE)
     }
 
     /// Runs of pages that are not where they were first seen, with that home.
     pub fn moved_ranges(&self) -> Vec<(PageRange, NodeId)> {
-        let mut runs: Vec<(PageRange, NodeId)> = Vec::new();
-        for ((page, now), first) in (self.pages.first.0..).zip(&self.places.now).zip(&self.places.first) {
-            let Some(home) = node(*first).filter(|_| now != first) else { continue };
-            match runs.last_mut() {
-                Some((r, same)) if *same == home && r.first.0 + r.count == page => r.count += 1,
-                _ => runs.push((PageRange { first: PageNo(page), count: 1 }, home)),
-            }
-        }
-        runs
+        let numbered = |(mut run, home): (PageRange, NodeId)| {
+            run.first.0 += self.pages.first.0;
+            (run, home)
+        };
+        self.places.away().into_iter().map(numbered).collect()
     }
 
     /// Adds the numbers of its pages by their first home and by their present home.
     pub fn add_homes(&self, first: &mut Vec<u64>, now: &mut Vec<u64>) {
-        for (list, places) in [(first, &self.places.first), (now, &self.places.now)] {
-            places.iter().filter_map(|p| node(*p)).for_each(|node| add(list, node, 1));
-        }
+        self.places.count(first, now);
     }
 
     /// Address ranges of seams: pages near the border between two nodes' pages, by stretches of
     /// `around` pages.
     pub fn seams(&self, around: usize) -> Vec<(usize, usize)> {
-        let mut spans: Vec<(usize, usize)> = Vec::new();
-        let (start, now) = (self.whole_pages().start, &self.places.now);
-        for i in 1..now.len() {
-            if now[i] == now[i - 1] || now[i] == NOWHERE || now[i - 1] == NOWHERE {
-                continue;
-            }
-            let bytes = around * PAGE;
-            let at = start + i * PAGE;
-            let from = ((at - 1) & !(bytes - 1)).max(start);
-            let to = ((at & !(bytes - 1)) + bytes).min(start + now.len() * PAGE);
-            match spans.last_mut() {
-                Some((_, end)) if *end >= from => *end = to,
-                _ => spans.push((from, to)),
-            }
-        }
-        spans
+        self.places.seams(self.whole_pages().start, around)
     }
 
     /// First address of its whole pages and one past their end.
@@ -201,31 +113,17 @@ impl Object {
 
     /// Notes that `node` touched `pages` pages.
     pub fn touch(&mut self, node: NodeId, pages: u64) {
-        add(&mut self.touched, node, pages);
+        add(&mut self.history.touched, node, pages);
     }
 
     /// Notes where page `index` of the object was at the first look. Returns whether that is new.
     pub fn was_at(&mut self, node: NodeId, index: u64) -> bool {
-        let count = self.pages.count as usize;
-        let Homes { now, first, came_from } = &mut self.places;
-        if now.is_empty() {
-            [now, first, came_from].into_iter().for_each(|list| list.resize(count, NOWHERE));
-        }
-        let i = index as usize;
-        let news = self.places.now.get(i) == Some(&NOWHERE);
+        let news = self.places.first_seen(self.pages.count as usize, index as usize, node);
         if news {
-            (self.places.now[i], self.places.first[i]) = (byte(node), byte(node));
-            add(&mut self.homes, node, 1);
+            add(&mut self.history.homes, node, 1);
         }
         news
     }
-}
-
-fn add(list: &mut Vec<u64>, node: NodeId, n: u64) {
-    if list.len() <= node.index() {
-        list.resize(node.index() + 1, 0);
-    }
-    list[node.index()] += n;
 }
 
 /// The pages that lie wholly inside a range, as addresses; empty if there is none.
@@ -310,21 +208,12 @@ impl WatchedObjects {
             origin,
             python: None,
             pages,
-            armed: false,
-            watched: false,
-            awaited: false,
             lives: 1,
-            places: Homes::default(),
-            touched: Vec::new(),
-            homes: Vec::new(),
-            moved: 0,
-            ping_pongs: 0,
-            touched_again: 0,
             born: self.now,
             is_recorded: false,
-            pilot: false,
-            contested: false,
-            mixed: false,
+            treatment: Treatment::default(),
+            places: PagePlaces::default(),
+            history: PageHistory::default(),
         };
         if object.pages.count > 0 {
             if self.unseen.len() < UNSEEN {
@@ -352,7 +241,7 @@ impl WatchedObjects {
     /// Removes the object that starts at `address`.
     pub fn dies(&mut self, address: usize) -> Option<(ObjectId, PageRange)> {
         let object = self.live.remove(&address)?;
-        if !object.armed && !object.watched {
+        if !object.treatment.takes_part() {
             self.unseen.retain(|u| u.address != address);
         }
         self.numbers.take_back(object.pages);
@@ -367,19 +256,14 @@ impl WatchedObjects {
     }
 
     fn bury(&mut self, mut object: Object) {
-        object.places = Homes::default();
+        object.places = PagePlaces::default();
         match self.past.iter().position(|p| p.origin == object.origin && p.python == object.python) {
             Some(i) => {
                 let p = &mut self.past[i];
                 p.bytes = p.bytes.max(object.bytes);
                 p.lives += object.lives;
-                p.contested |= object.contested;
-                p.moved += object.moved;
-                p.ping_pongs += object.ping_pongs;
-                p.touched_again += object.touched_again;
-                for (list, more) in [(&mut p.touched, &object.touched), (&mut p.homes, &object.homes)] {
-                    (0u16..).zip(more).for_each(|(n, pages)| add(list, NodeId(n), *pages));
-                }
+                p.treatment.contested |= object.treatment.contested;
+                p.history.join(&object.history);
             }
             None if self.past.len() < PAST => self.past.push(object),
             None => self.beyond.forgotten += 1,
@@ -448,7 +332,7 @@ impl WatchedObjects {
 
     /// Notes which live objects go back and forth.
     pub fn note_contested(&mut self) {
-        self.live_mut().for_each(|o| o.contested |= o.goes_back_and_forth());
+        self.live_mut().for_each(|o| o.treatment.contested |= o.history.goes_back_and_forth());
     }
 
     /// Dead objects that took part, joined by origin.
@@ -619,7 +503,7 @@ mod tests {
         }
         assert_eq!(all.beyond(), Beyond { unarmed: 3, forgotten: 0 });
         for i in 1..=many {
-            all.at(i << 20).unwrap().armed = true;
+            all.at(i << 20).unwrap().treatment.armed = true;
             all.dies(i << 20);
         }
         assert_eq!(all.beyond(), Beyond { unarmed: 3, forgotten: (many - PAST) as u64 });
@@ -631,13 +515,13 @@ mod tests {
         for python in [None, None, None, Some("a.py:1 (f)")] {
             all.born(0x10000, 0x20000, site(1));
             let object = all.at(0x10000).unwrap();
-            object.armed = true;
+            object.treatment.armed = true;
             object.python = python.map(Into::into);
             object.touch(NodeId(1), 4);
             all.dies(0x10000);
         }
         // The interpreter's own calls are the same for all that Python code allocates.
         assert_eq!(all.past().len(), 2);
-        assert_eq!([&all.past()[0].touched, &all.past()[1].touched], [&[0, 12], &[0, 4]]);
+        assert_eq!([0, 1].map(|n| &all.past()[n].history.touched), [&[0, 12], &[0, 4]]);
     }
 }

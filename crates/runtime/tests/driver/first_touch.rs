@@ -55,7 +55,12 @@ fn a_first_touch_is_seen_of_every_page_and_is_no_move() {
         assert!(first.iter().all(|(_, manner)| *manner == Manner::Alone));
         let of = |d: &Driver| {
             let object = d.objects().get(FAR).unwrap();
-            (object.took_part(), object.homes.clone(), object.touched.iter().sum::<u64>(), object.moved)
+            (
+                object.took_part(),
+                object.history.homes.clone(),
+                object.history.touched.iter().sum::<u64>(),
+                object.history.moved,
+            )
         };
         assert_eq!(of(&d), (false, vec![], 0, 0), "whoever touches a page first has not come from elsewhere");
         // Now it follows its next touch, but for what is held back; that is where it is already.
@@ -67,15 +72,22 @@ fn a_first_touch_is_seen_of_every_page_and_is_no_move() {
 }
 
 #[test]
-fn an_object_that_goes_untouched_is_disarmed() {
+fn missing_pages_are_armed_until_their_object_dies() {
     let (mut d, world) = driver("next-touch", None, &[]);
     world.lock().unwrap().sees_first_touches = true;
     d.born(FAR, PAGES * PAGE, Origin::Allocated([2, 0, 0, 0, 0, 0]));
     d.region_begin(RegionKey { function: 7, caller: 9 });
     d.region_end();
-    assert!(d.objects().get(FAR).unwrap().awaited);
+    assert!(d.objects().get(FAR).unwrap().treatment.awaited);
+    // The front end disarms what it frees: the driver only forgets it.
     d.dies(FAR);
-    assert_eq!(world.lock().unwrap().left, [FAR]);
+    let arms = || world.lock().unwrap().arms.iter().filter(|(start, ..)| *start >= FAR).count();
+    let before = arms();
+    assert!(before > 0);
+    d.region_begin(RegionKey { function: 7, caller: 9 });
+    d.region_end();
+    assert!(d.objects().get(FAR).is_none());
+    assert_eq!(arms(), before, "what is gone is not armed again");
 }
 
 #[test]

@@ -346,6 +346,22 @@ fn no_update_of_a_hundred_million_is_lost() {
 }
 
 #[test]
+fn what_is_freed_is_disarmed_at_once_and_held_until_it_has_gone() {
+    let Some(_one) = ready() else { return };
+    let m = Memory::new(2 * HUGE);
+    assert_eq!(moving::arm(&[m.0]).armed, m.0.bytes());
+    let before = moving::counters();
+    let held = moving::before_free(m.0);
+    assert_eq!(moving::armed(), Bytes::ZERO);
+    assert_eq!(moving::counters().returned - before.returned, m.0.bytes());
+    let report = moving::arm(&[m.0]);
+    assert_eq!((report.armed, report.skipped[Why::InFlight as usize]), (Bytes::ZERO, m.0.bytes()));
+    moving::retire(held);
+    assert_eq!(moving::arm(&[m.0]).armed, m.0.bytes());
+    assert_eq!(m.wrong(), 0);
+}
+
+#[test]
 fn a_forked_child_has_all_its_memory() {
     let Some(_one) = ready() else { return };
     let m = Memory::new(2 * HUGE);

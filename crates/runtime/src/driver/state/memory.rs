@@ -75,7 +75,7 @@ impl ProgramMemory {
     /// two nodes meet, and whoever came first to a block has brought the pages of both.
     pub fn seams(&self) -> Vec<Span> {
         let mut list = Vec::new();
-        for object in self.objects.live().filter(|o| o.armed && !o.pilot) {
+        for object in self.objects.live().filter(|o| o.treatment.is_armed_whole()) {
             let seams = object.seams(AROUND);
             let bytes: usize = seams.iter().map(|(from, to)| to - from).sum();
             // A pattern that consists of seams has no seams to correct.
@@ -131,7 +131,7 @@ mod tests {
         memory.objects.born(BASE, pages as usize * PAGE, Origin::Allocated([0; 6]));
         let object = memory.objects.at(BASE).unwrap();
         (0..pages).for_each(|i| _ = object.was_at(NodeId(home(i)), i));
-        object.armed = true;
+        object.treatment.armed = true;
         memory
     }
 

@@ -252,7 +252,7 @@ impl SourceWatch {
     /// fails on several mappings.
     pub fn leave_for_now(&mut self, object: &Object) {
         let (Eyes::Source(source), false) = (&mut self.eyes, self.is_over) else { return };
-        if object.watched && self.left.insert(object.address) {
+        if object.treatment.watched && self.left.insert(object.address) {
             let whole = object.whole_pages();
             source.leave(Span { start: whole.start, end: whole.end });
         }
