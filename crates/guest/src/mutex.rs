@@ -31,7 +31,7 @@ macro_rules! version {
     }};
 }
 
-homenode_trace::with_pc! {
+homenode_hooks::with_caller! {
     pthread_cond_wait, "rdx", wait;
     pthread_cond_timedwait, "rcx", wait_until;
     pthread_cond_clockwait, "r8", wait_by_clock;
@@ -72,7 +72,7 @@ extern "C-unwind" fn wait_by_clock(c: Condition, mutex: Mutex, clock: i32, until
 
 macro_rules! mutex {
     ($($name:ident $body:ident $acquires:literal;)*) => {
-        homenode_trace::with_pc! { $( $name, "rsi", $body; )* }
+        homenode_hooks::with_caller! { $( $name, "rsi", $body; )* }
         $(
             extern "C" fn $body(mutex: Mutex, site: usize) -> i32 {
                 let tells = modules::is_program(site);
