@@ -58,11 +58,7 @@ pub fn start() -> Result<(), String> {
 
 /// Where the library with this code begins; 0: nobody knows.
 fn library(code: *const c_void) -> usize {
-    // SAFETY: dladdr reads its own tables and writes `info`.
-    unsafe {
-        let mut info = std::mem::zeroed::<libc::Dl_info>();
-        if libc::dladdr(code, &raw mut info) == 0 { 0 } else { info.dli_fbase as usize }
-    }
+    homenode_hooks::loaded::containing(code as usize).map_or(0, |file| file.dli_fbase as usize)
 }
 
 /// Memory from the program's allocator that begins on a page; `None`: the allocator is to be asked

@@ -3,10 +3,10 @@
 //! Fortran's `allocate` calls `malloc`, and so does C++'s `new` unless an allocator brings its own
 //! ([`cpp`]). Return addresses on the stack tell the source line.
 
-use std::arch::naked_asm;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
+use homenode_hooks::early;
 use homenode_runtime::moving::{self, InFlight, Span};
 use homenode_runtime::watch::objects::{FRAMES, SMALLEST};
 
@@ -173,64 +173,15 @@ pub fn own_code() -> (usize, usize) {
     (LOW.load(Ordering::Relaxed), HIGH.load(Ordering::Relaxed))
 }
 
-/// Memory for what the loader allocates while it looks `malloc` up.
-mod early {
-    use std::ffi::c_void;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    const BYTES: usize = 1 << 16;
-    #[repr(align(64))]
-    struct Arena(std::cell::UnsafeCell<[u8; BYTES]>);
-    // SAFETY: every byte is given out once.
-    unsafe impl Sync for Arena {}
-    static ARENA: Arena = Arena(std::cell::UnsafeCell::new([0; BYTES]));
-    static USED: AtomicUsize = AtomicUsize::new(0);
-
-    /// Zeroed memory; null when there is no more.
-    pub fn give(bytes: usize, align: usize) -> *mut c_void {
-        let align = align.clamp(16, 64);
-        let all = bytes.saturating_add(align);
-        let at = USED.fetch_add(all.min(BYTES), Ordering::Relaxed);
-        if at + all > BYTES {
-            return std::ptr::null_mut();
-        }
-        let start = ARENA.0.get() as usize + at;
-        start.next_multiple_of(align) as *mut c_void
-    }
-
-    /// Whether an address is of this memory.
-    pub fn is(p: *mut c_void) -> bool {
-        let start = ARENA.0.get() as usize;
-        (start..start + BYTES).contains(&(p as usize))
-    }
-}
-
-/// `entries! { name => function, register; … }`: functions of the C library that pass on, behind
-/// their arguments, who called them.
-macro_rules! entries {
-    ($($name:ident => $f:ident, $register:literal;)*) => { $(
-        #[doc = concat!("`", stringify!($name), "`.")]
-        ///
-        /// # Safety
-        /// As the function of this name.
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
-            naked_asm!(concat!("mov ", $register, ", [rsp]"), "jmp {f}", f = sym $f)
-        }
-    )* };
-}
-
-// The register is that of the argument after the last.
-entries! {
-    malloc => malloc_for, "rsi";
-    calloc => calloc_for, "rdx";
-    realloc => realloc_for, "rdx";
-    posix_memalign => posix_memalign_for, "rcx";
-    aligned_alloc => aligned_alloc_for, "rdx";
-    memalign => memalign_for, "rdx";
-    valloc => valloc_for, "rsi";
-    pvalloc => pvalloc_for, "rsi";
+homenode_hooks::with_caller! {
+    malloc, "rsi", malloc_for;
+    calloc, "rdx", calloc_for;
+    realloc, "rdx", realloc_for;
+    posix_memalign, "rcx", posix_memalign_for;
+    aligned_alloc, "rdx", aligned_alloc_for;
+    memalign, "rdx", memalign_for;
+    valloc, "rsi", valloc_for;
+    pvalloc, "rsi", pvalloc_for;
 }
 
 unsafe extern "C" fn malloc_for(bytes: usize, caller: usize) -> *mut c_void {
@@ -256,10 +207,8 @@ unsafe extern "C" fn realloc_for(p: *mut c_void, bytes: usize, caller: usize) ->
         // SAFETY: the caller's promise for `realloc` covers a call of `malloc`.
         let new = unsafe { malloc_for(bytes, caller) };
         if !new.is_null() {
-            let end = (early::give(0, 16) as usize).max(p as usize);
-            let copied = bytes.min(end - p as usize);
-            // SAFETY: `copied` bytes from `p` lie in the early arena; the new memory has as many.
-            unsafe { new.cast::<u8>().copy_from_nonoverlapping(p.cast(), copied) };
+            // SAFETY: `p` is of the early memory; the new memory has `bytes` bytes.
+            unsafe { early::copy(p, new, bytes) };
         }
         return new;
     }

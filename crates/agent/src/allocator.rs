@@ -20,7 +20,7 @@ pub(crate) use allocator;
 
 /// The function's address; null while this thread looks one up.
 #[inline]
-pub fn looked(next: &crate::next::Next) -> *mut c_void {
+pub fn looked(next: &homenode_hooks::next::NextSymbol) -> *mut c_void {
     let mut p = next.known();
     if p.is_null() && !LOOKING.replace(true) {
         p = next.get();

@@ -11,6 +11,7 @@ use std::ffi::{CStr, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use homenode_hooks::loaded;
 use homenode_runtime::moving::Span;
 
 use crate::next::next;
@@ -101,9 +102,8 @@ pub fn resolve(caller: usize, name: &CStr) -> Option<usize> {
     // kept for ever: the object that called is loaded, and its dependencies stay as long as it
     // does.
     unsafe {
-        let mut info: libc::Dl_info = std::mem::zeroed();
-        let known = libc::dladdr(caller as *const c_void, &raw mut info) != 0;
-        let base = if known { info.dli_fbase as usize } else { 0 };
+        let file = loaded::containing(caller);
+        let base = file.map_or(0, |file| file.dli_fbase as usize);
         let mut objects = OBJECTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some((_, handle)) = objects.iter().find(|(b, _)| *b == base) {
             let found = through(*handle as *mut c_void, name);
@@ -112,11 +112,12 @@ pub fn resolve(caller: usize, name: &CStr) -> Option<usize> {
             }
         }
         let global = through(std::ptr::null_mut(), name);
-        if global.is_some() || !known || info.dli_fname.is_null() {
+        let path = file.map_or(std::ptr::null(), |file| file.dli_fname);
+        if global.is_some() || path.is_null() {
             objects.push((base, 0));
             return global;
         }
-        let handle = libc::dlopen(info.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        let handle = libc::dlopen(path, libc::RTLD_NOLOAD | libc::RTLD_LAZY);
         if handle.is_null() {
             return None;
         }
@@ -141,11 +142,8 @@ fn is_libomp(function: usize) -> bool {
     let close = next!(dlclose: unsafe extern "C" fn(*mut c_void) -> i32);
     // SAFETY: as in `resolve`; a library's own entry is found through the library itself.
     unsafe {
-        let mut info: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(function as *const c_void, &raw mut info) == 0 || info.dli_fname.is_null() {
-            return false;
-        }
-        let handle = libc::dlopen(info.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+        let Some(path) = loaded::path_of(function) else { return false };
+        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
         if handle.is_null() {
             return false;
         }

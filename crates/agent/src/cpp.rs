@@ -16,6 +16,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use homenode_hooks::loaded;
 use homenode_runtime::moving;
 use homenode_runtime::watch::objects::SMALLEST;
 
@@ -57,14 +58,8 @@ pub fn told(address: usize) {
 
 /// Whether the function is one of the C++ library, which calls `malloc` and `free`.
 fn is_of_the_language(function: usize) -> bool {
-    // SAFETY: asks the loader; `info` is filled when it returns non-zero.
-    let name = unsafe {
-        let mut info: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(function as *const c_void, &raw mut info) == 0 || info.dli_fname.is_null() {
-            return false;
-        }
-        CStr::from_ptr(info.dli_fname).to_bytes()
-    };
+    let Some(path) = loaded::path_of(function) else { return false };
+    let name = path.to_bytes();
     let file = name.rsplit(|b| *b == b'/').next().unwrap_or(name);
     [&b"libstdc++.so"[..], b"libc++.so", b"libc++abi.so"].iter().any(|own| file.starts_with(own))
 }

@@ -1,8 +1,8 @@
 //! Which file of the program a loop is in, and which build of the file.
 
-use std::ffi::c_void;
 use std::path::Path;
 
+use homenode_hooks::loaded::{FileInMemory, each};
 use homenode_wire::facts::LoadedFile;
 use homenode_wire::schedule::{CODES, CodeFile};
 
@@ -47,45 +47,37 @@ pub fn place(address: usize) -> Option<(u64, u64)> {
     Some((code(&places.0[index as usize]).hash, offset))
 }
 
-struct Wanted {
-    base: u64,
-    bytes: u64,
-    hash: u64,
-}
-
 fn code(module: &LoadedFile) -> CodeFile {
-    let mut wanted = Wanted { base: module.base, bytes: 0, hash: 0xcbf2_9ce4_8422_2325 };
-    // SAFETY: `add` gets what is wanted and keeps nothing of it.
-    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut wanted).cast()) };
+    let (mut bytes, mut hash) = (0, 0xcbf2_9ce4_8422_2325);
+    each(|file| {
+        if file.base() == module.base {
+            (bytes, hash) = instructions(file, hash);
+        }
+        file.base() != module.base
+    });
     let name = Path::new(&module.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    CodeFile { name, bytes: wanted.bytes, hash: wanted.hash }
+    CodeFile { name, bytes, hash }
 }
 
-/// Adds the instructions of the file at `base`: FNV-1a by words.
-unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> i32 {
-    // SAFETY: the loader's headers; what `code` wants.
-    let (info, wanted) = unsafe { (&*info, &mut *data.cast::<Wanted>()) };
-    if info.dlpi_addr != wanted.base {
-        return 0;
-    }
-    for i in 0..usize::from(info.dlpi_phnum) {
-        // SAFETY: the loader has `dlpi_phnum` headers at `dlpi_phdr`.
-        let h = unsafe { &*info.dlpi_phdr.add(i) };
+/// How many bytes of instructions a file has, and `hash` with them added: FNV-1a by words.
+fn instructions(file: FileInMemory<'_>, mut hash: u64) -> (u64, u64) {
+    let mut all = 0;
+    for h in file.headers() {
         let readable = libc::PF_R | libc::PF_X;
         if h.p_type != libc::PT_LOAD || h.p_flags & (readable | libc::PF_W) != readable {
             continue;
         }
-        wanted.bytes += h.p_filesz;
-        let start = (info.dlpi_addr + h.p_vaddr) as *const u8;
+        all += h.p_filesz;
+        let start = (file.base() + h.p_vaddr) as *const u8;
         // SAFETY: loaded, readable, and nobody writes there.
         let text = unsafe { std::slice::from_raw_parts(start, (h.p_filesz as usize).min(LOOKED_AT)) };
         for word in text.chunks(8) {
             let mut bytes = [0; 8];
             bytes[..word.len()].copy_from_slice(word);
-            wanted.hash = (wanted.hash ^ u64::from_le_bytes(bytes)).wrapping_mul(0x0100_0000_01b3);
+            hash = (hash ^ u64::from_le_bytes(bytes)).wrapping_mul(0x0100_0000_01b3);
         }
     }
-    1
+    (all, hash)
 }
 
 #[cfg(test)]

@@ -8,25 +8,13 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use homenode_hooks::ompt::{
+    AnyFunction, BEGIN, END, EXPLICIT_BARRIERS, GetCallback, IMPLICIT_TASK, INITIAL, ImplicitTask, Lookup,
+    PARALLEL_BEGIN, PARALLEL_END, ParallelBegin, ParallelEnd, SET_ALWAYS, SYNC_REGION, SetCallback,
+    StartTool, StartToolResult, SyncRegion,
+};
+
 use crate::{gomp, loops, loops_kmpc, state};
-
-type AnyFn = unsafe extern "C" fn();
-type Lookup = unsafe extern "C" fn(*const c_char) -> Option<AnyFn>;
-type SetCallback = unsafe extern "C" fn(c_int, Option<AnyFn>) -> c_int;
-type GetCallback = unsafe extern "C" fn(c_int, *mut Option<AnyFn>) -> c_int;
-type StartTool = unsafe extern "C" fn(c_uint, *const c_char) -> *mut StartToolResult;
-type ParallelBegin = unsafe extern "C" fn(*mut u64, *const c_void, *mut u64, c_uint, c_int, *const c_void);
-type ParallelEnd = unsafe extern "C" fn(*mut u64, *mut u64, c_int, *const c_void);
-type ImplicitTask = unsafe extern "C" fn(c_int, *mut u64, *mut u64, c_uint, c_uint, c_int);
-type SyncRegion = unsafe extern "C" fn(c_int, c_int, *mut u64, *mut u64, *const c_void);
-
-/// `ompt_start_tool_result_t`; `tool_data` follows, which libomp passes by its address.
-#[repr(C)]
-pub struct StartToolResult {
-    initialize: unsafe extern "C" fn(Lookup, c_int, *mut u64) -> c_int,
-    finalize: unsafe extern "C" fn(*mut u64),
-    tool_data: u64,
-}
 
 static mut RESULT: StartToolResult = StartToolResult { initialize, finalize, tool_data: 0 };
 
@@ -40,24 +28,8 @@ static LOOKUP: AtomicUsize = AtomicUsize::new(0);
 /// none.
 static THEIRS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 
-// ompt_callbacks_t
-const PARALLEL_BEGIN: c_int = 3;
-const PARALLEL_END: c_int = 4;
-const IMPLICIT_TASK: c_int = 7;
-const SYNC_REGION: c_int = 23;
 /// Events that homenode uses. It uses the last one only if it hands out the iterations of loops.
 const OURS: [c_int; 4] = [PARALLEL_BEGIN, PARALLEL_END, SYNC_REGION, IMPLICIT_TASK];
-// ompt_task_flag_t
-const INITIAL: c_int = 1;
-// ompt_scope_endpoint_t
-const BEGIN: c_int = 1;
-const END: c_int = 2;
-// ompt_sync_region_t: 1 to 4 and 8 to 10 are barriers. Only 1, 2, 3 and 8 are in a program's
-// source.
-const EXPLICIT_BARRIERS: [c_int; 4] = [1, 2, 3, 8];
-// ompt_set_result_t
-const SET_ALWAYS: c_int = 5;
-
 /// Called by libomp when it is loaded.
 ///
 /// # Safety
@@ -124,7 +96,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, device: c_int, data: *mut u64) -
             implicit_task as *const (),
         ];
         for (which, f) in OURS.into_iter().zip(callbacks).filter(|(which, _)| wanted(*which)) {
-            set(which, Some(std::mem::transmute::<*const (), AnyFn>(f)));
+            set(which, Some(std::mem::transmute::<*const (), AnyFunction>(f)));
         }
         if let Some(other) = OTHER.load(Ordering::Acquire).as_mut()
             && (other.initialize)(lookup_for_other, device, &raw mut other.tool_data) == 0
@@ -146,13 +118,17 @@ unsafe extern "C" fn finalize(_data: *mut u64) {
     }
 }
 
-unsafe extern "C" fn lookup_for_other(name: *const c_char) -> Option<AnyFn> {
+unsafe extern "C" fn lookup_for_other(name: *const c_char) -> Option<AnyFunction> {
     // SAFETY: the other tool's C string; our own functions have the types that the interface gives
     // to these names.
     unsafe {
         match CStr::from_ptr(name).to_bytes() {
-            b"ompt_set_callback" => Some(std::mem::transmute::<*const (), AnyFn>(set_for_other as *const ())),
-            b"ompt_get_callback" => Some(std::mem::transmute::<*const (), AnyFn>(get_for_other as *const ())),
+            b"ompt_set_callback" => {
+                Some(std::mem::transmute::<*const (), AnyFunction>(set_for_other as *const ()))
+            }
+            b"ompt_get_callback" => {
+                Some(std::mem::transmute::<*const (), AnyFunction>(get_for_other as *const ()))
+            }
             _ => {
                 let lookup: Lookup = std::mem::transmute(LOOKUP.load(Ordering::Acquire));
                 lookup(name)
@@ -170,7 +146,7 @@ fn theirs(which: c_int) -> Option<&'static AtomicUsize> {
     OURS.iter().position(|o| *o == which && wanted(which)).map(|i| &THEIRS[i])
 }
 
-unsafe extern "C" fn set_for_other(which: c_int, callback: Option<AnyFn>) -> c_int {
+unsafe extern "C" fn set_for_other(which: c_int, callback: Option<AnyFunction>) -> c_int {
     if let Some(place) = theirs(which) {
         place.store(callback.map_or(0, |f| f as usize), Ordering::Release);
         return SET_ALWAYS;
@@ -182,13 +158,13 @@ unsafe extern "C" fn set_for_other(which: c_int, callback: Option<AnyFn>) -> c_i
     }
 }
 
-unsafe extern "C" fn get_for_other(which: c_int, out: *mut Option<AnyFn>) -> c_int {
+unsafe extern "C" fn get_for_other(which: c_int, out: *mut Option<AnyFunction>) -> c_int {
     // SAFETY: the other tool's place for the answer; libomp's own function for all other events.
     unsafe {
         if let Some(place) = theirs(which) {
             let f = place.load(Ordering::Acquire);
             if f != 0 {
-                *out = Some(std::mem::transmute::<usize, AnyFn>(f));
+                *out = Some(std::mem::transmute::<usize, AnyFunction>(f));
             }
             return c_int::from(f != 0);
         }

@@ -8,9 +8,11 @@
 //! be another thread's.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+use homenode_hooks::python::{FrameFunctions, PythonObject, is_interpreter, symbol};
 
 use crate::state;
 
@@ -18,23 +20,12 @@ use crate::state;
 const FRAMES: usize = 3;
 /// Allocations that wait for one pending call; of more nothing is known.
 const WAITING: usize = 64;
-type Object = *mut c_void;
 type Call = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-/// The interpreter's own functions, as its headers have them since 3.9.
+/// The interpreter's own functions.
 struct Interpreter {
-    is_initialised: unsafe extern "C" fn() -> c_int,
-    has_lock: unsafe extern "C" fn() -> c_int,
     add_pending_call: unsafe extern "C" fn(Call, *mut c_void) -> c_int,
-    /// Borrowed; null where no Python code runs.
-    frame: unsafe extern "C" fn() -> Object,
-    back: unsafe extern "C" fn(Object) -> Object,
-    code: unsafe extern "C" fn(Object) -> Object,
-    line: unsafe extern "C" fn(Object) -> c_int,
-    attribute: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    text: unsafe extern "C" fn(Object) -> *const c_char,
-    give_up: unsafe extern "C" fn(Object),
-    clear_error: unsafe extern "C" fn(),
+    of_frames: FrameFunctions,
 }
 
 static FOUND: AtomicPtr<Interpreter> = AtomicPtr::new(std::ptr::null_mut());
@@ -43,27 +34,9 @@ static ADDRESSES: [AtomicUsize; WAITING] = [const { AtomicUsize::new(0) }; WAITI
 /// A pending call was asked for and has not been made.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// The loader's function of that name.
-///
-/// # Safety
-/// `F` is a function's type, and the one of this name has it in every version that has it.
-unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
-    const { assert!(size_of::<F>() == size_of::<Object>()) };
-    // SAFETY: asks the loader; the caller's promise.
-    unsafe {
-        let p = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
-        (!p.is_null()).then(|| std::mem::transmute_copy(&p))
-    }
-}
-
-/// Whether one of the loaded files is an interpreter, by its name. A look for functions that are
-/// not there would be what the program's next `dlerror` tells of.
+/// Whether one of the loaded files is an interpreter.
 fn has_python() -> bool {
-    let is_python = |path: &str| {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        name.starts_with("python") || name.starts_with("libpython")
-    };
-    crate::modules::loaded().iter().any(|m| is_python(&m.path))
+    crate::modules::loaded().iter().any(|m| is_interpreter(m.path.as_bytes()))
 }
 
 impl Interpreter {
@@ -84,46 +57,33 @@ impl Interpreter {
     }
 
     fn look() -> Option<Self> {
-        // SAFETY: the types of the interpreter's headers.
-        unsafe {
-            Some(Self {
-                is_initialised: symbol(c"Py_IsInitialized")?,
-                has_lock: symbol(c"PyGILState_Check")?,
-                add_pending_call: symbol(c"Py_AddPendingCall")?,
-                frame: symbol(c"PyEval_GetFrame")?,
-                back: symbol(c"PyFrame_GetBack")?,
-                code: symbol(c"PyFrame_GetCode")?,
-                line: symbol(c"PyFrame_GetLineNumber")?,
-                attribute: symbol(c"PyObject_GetAttrString")?,
-                text: symbol(c"PyUnicode_AsUTF8")?,
-                give_up: symbol(c"Py_DecRef")?,
-                clear_error: symbol(c"PyErr_Clear")?,
-            })
-        }
+        // SAFETY: the type of the interpreter's headers.
+        let add_pending_call = unsafe { symbol(c"Py_AddPendingCall")? };
+        Some(Self { add_pending_call, of_frames: FrameFunctions::look()? })
     }
 
     /// `file:line (function)` of a frame.
     ///
     /// # Safety
     /// The calling thread holds the interpreter's lock and the frame.
-    unsafe fn describe(&self, frame: Object, out: &mut String) {
+    unsafe fn describe(&self, frame: PythonObject, out: &mut String) {
         // SAFETY: the caller's promise; what is new is given up again.
         unsafe {
-            let code = (self.code)(frame);
+            let code = (self.of_frames.code)(frame);
             for (name, before, after) in [(c"co_filename", "", ""), (c"co_name", " (", ")")] {
-                let value = (self.attribute)(code, name.as_ptr());
-                let text = if value.is_null() { std::ptr::null() } else { (self.text)(value) };
+                let value = (self.of_frames.attribute)(code, name.as_ptr());
+                let text = if value.is_null() { std::ptr::null() } else { (self.of_frames.text)(value) };
                 let known = if text.is_null() { c"?" } else { CStr::from_ptr(text) };
                 let _ = write!(out, "{before}{}{after}", known.to_string_lossy());
                 if name == c"co_filename" {
-                    let _ = write!(out, ":{}", (self.line)(frame));
+                    let _ = write!(out, ":{}", (self.of_frames.line)(frame));
                 }
                 if !value.is_null() {
-                    (self.give_up)(value);
+                    (self.of_frames.give_up)(value);
                 }
-                (self.clear_error)();
+                (self.of_frames.clear_error)();
             }
-            (self.give_up)(code);
+            (self.of_frames.give_up)(code);
         }
     }
 
@@ -135,21 +95,21 @@ impl Interpreter {
         let mut text = String::new();
         // SAFETY: the caller's promise. The first frame is borrowed, those behind it are new.
         unsafe {
-            let mut frame = (self.frame)();
+            let mut frame = (self.of_frames.frame)();
             for i in 0..FRAMES {
                 if frame.is_null() {
                     break;
                 }
                 text.push_str(if i > 0 { " < " } else { "" });
                 self.describe(frame, &mut text);
-                let outer = (self.back)(frame);
+                let outer = (self.of_frames.back)(frame);
                 if i > 0 {
-                    (self.give_up)(frame);
+                    (self.of_frames.give_up)(frame);
                 }
                 frame = outer;
             }
             if !frame.is_null() {
-                (self.give_up)(frame);
+                (self.of_frames.give_up)(frame);
             }
         }
         text
@@ -180,7 +140,7 @@ pub fn born(address: usize) {
     }
     let Some(python) = Interpreter::get() else { return };
     // SAFETY: both may be asked by any thread at any time.
-    if unsafe { (python.is_initialised)() == 0 || (python.has_lock)() == 0 } {
+    if unsafe { (python.of_frames.is_initialised)() == 0 || (python.of_frames.has_lock)() == 0 } {
         return;
     }
     let free = |a: &&AtomicUsize| a.compare_exchange(0, address, Ordering::AcqRel, Ordering::Relaxed).is_ok();

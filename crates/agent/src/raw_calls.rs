@@ -3,8 +3,7 @@
 //! No front end sees such calls, and a call that meets an armed page fails. So nothing is armed if
 //! such a run-time is loaded. The kernel's own moves go on.
 
-use std::ffi::c_void;
-
+use homenode_hooks::loaded::{self, FileInMemory};
 use homenode_runtime::moving;
 
 /// The notes by which such run-times are recognised in their files.
@@ -13,31 +12,26 @@ const NOTES: &[(&[u8], &str)] = &[(b"Go", "the run-time of Go, which makes syste
 /// Checks the loaded files. If one has such a run-time, nothing is armed from now on.
 pub fn look() {
     let mut found: Option<&'static str> = None;
-    // SAFETY: the function is called before this returns, with a pointer to `found`.
-    unsafe { libc::dl_iterate_phdr(Some(one), (&raw mut found).cast()) };
+    loaded::each(|file| {
+        found = in_notes(file);
+        found.is_none()
+    });
     found.into_iter().for_each(moving::pins);
 }
 
-unsafe extern "C" fn one(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> i32 {
-    // SAFETY: the loader's own structure, headers and mapped segments.
-    unsafe {
-        let (info, found) = (&*info, &mut *found.cast::<Option<&'static str>>());
-        if info.dlpi_phdr.is_null() {
-            return 0;
-        }
-        let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
-        let mapped = |at: u64, n: u64| {
-            headers.iter().any(|h| {
-                h.p_type == libc::PT_LOAD && h.p_vaddr <= at && at.saturating_add(n) <= h.p_vaddr + h.p_memsz
-            })
-        };
-        for h in headers.iter().filter(|h| h.p_type == libc::PT_NOTE && mapped(h.p_vaddr, h.p_memsz)) {
-            let at = (info.dlpi_addr + h.p_vaddr) as *const u8;
-            let notes = std::slice::from_raw_parts(at, h.p_memsz as usize);
-            *found = found.or_else(|| among(notes));
-        }
-        i32::from(found.is_some())
-    }
+/// The run-time that a file's notes name.
+fn in_notes(file: FileInMemory<'_>) -> Option<&'static str> {
+    let headers = file.headers();
+    let mapped = |at: u64, n: u64| {
+        headers.iter().any(|h| {
+            h.p_type == libc::PT_LOAD && h.p_vaddr <= at && at.saturating_add(n) <= h.p_vaddr + h.p_memsz
+        })
+    };
+    headers.iter().filter(|h| h.p_type == libc::PT_NOTE && mapped(h.p_vaddr, h.p_memsz)).find_map(|h| {
+        let at = (file.base() + h.p_vaddr) as *const u8;
+        // SAFETY: the notes lie in a segment that is loaded.
+        among(unsafe { std::slice::from_raw_parts(at, h.p_memsz as usize) })
+    })
 }
 
 /// The run-time named in a segment's notes. A note has the lengths of name and text, a kind, the

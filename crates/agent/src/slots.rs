@@ -6,6 +6,7 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use homenode_hooks::loaded;
 use homenode_runtime::moving::Span;
 
 use crate::clib;
@@ -88,37 +89,10 @@ const R_X86_64_JUMP_SLOT: u32 = 7;
 
 /// A loaded file.
 struct Library {
-    /// A function of the file.
-    function: usize,
     base: usize,
     dynamic: *const Dynamic,
     /// The part that the loader made read-only after writing it.
     sealed: Span,
-}
-
-unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> i32 {
-    // SAFETY: the loader's headers; the library of `Library::with`.
-    let (info, library) = unsafe { (&*info, &mut *data.cast::<Library>()) };
-    let base = info.dlpi_addr as usize;
-    // SAFETY: the loader has `dlpi_phnum` headers at `dlpi_phdr`.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let span = |h: &libc::Elf64_Phdr| Span::new(base + h.p_vaddr as usize, h.p_memsz as usize);
-    if !headers.iter().any(|h| h.p_type == libc::PT_LOAD && span(h).contains(library.function)) {
-        return 0;
-    }
-    library.base = base;
-    for h in headers {
-        match h.p_type {
-            libc::PT_DYNAMIC => library.dynamic = span(h).start as *const Dynamic,
-            // Includes the last page only if it is a whole one (elf/dl-reloc.c, _dl_protect_relro).
-            libc::PT_GNU_RELRO => {
-                let down = |at: usize| at & !(PAGE - 1);
-                library.sealed = Span { start: down(span(h).start), end: down(span(h).end) };
-            }
-            _ => {}
-        }
-    }
-    1
 }
 
 const PAGE: usize = 4096;
@@ -126,10 +100,33 @@ const PAGE: usize = 4096;
 impl Library {
     /// The file with this function.
     fn with(function: usize) -> Option<Self> {
-        let mut library = Self { function, base: 0, dynamic: std::ptr::null(), sealed: Span::EMPTY };
-        // SAFETY: `visit` gets the library and keeps nothing of it.
-        let found = unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut library).cast()) };
-        (found != 0 && !library.dynamic.is_null()).then_some(library)
+        let mut library = Self { base: 0, dynamic: std::ptr::null(), sealed: Span::EMPTY };
+        let mut found = false;
+        loaded::each(|file| {
+            let base = file.base() as usize;
+            let span = |h: &libc::Elf64_Phdr| Span::new(base + h.p_vaddr as usize, h.p_memsz as usize);
+            let mut code = file.headers().iter().filter(|h| h.p_type == libc::PT_LOAD);
+            found = code.any(|h| span(h).contains(function));
+            if found {
+                library.base = base;
+                file.headers().iter().for_each(|h| library.note(h, span(h)));
+            }
+            !found
+        });
+        (found && !library.dynamic.is_null()).then_some(library)
+    }
+
+    /// Notes where a part of the file lies that its header `h` names.
+    fn note(&mut self, h: &libc::Elf64_Phdr, span: Span) {
+        match h.p_type {
+            libc::PT_DYNAMIC => self.dynamic = span.start as *const Dynamic,
+            // Includes the last page only if it is a whole one (elf/dl-reloc.c, _dl_protect_relro).
+            libc::PT_GNU_RELRO => {
+                let down = |at: usize| at & !(PAGE - 1);
+                self.sealed = Span { start: down(span.start), end: down(span.end) };
+            }
+            _ => {}
+        }
     }
 
     /// An entry of its dynamic section. The loader has turned file offsets into addresses.

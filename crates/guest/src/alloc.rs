@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 
+use homenode_hooks::early;
 use homenode_trace::alloc::{born, dies};
 use homenode_trace::next::next;
 use homenode_trace::python::is_arena;
@@ -27,7 +28,7 @@ macro_rules! allocator {
     }};
 }
 
-homenode_trace::with_pc! {
+homenode_hooks::with_caller! {
     malloc, "rsi", allocate;
     calloc, "rdx", allocate_zeroed;
     realloc, "rdx", reallocate;
@@ -62,9 +63,8 @@ extern "C" fn reallocate(p: *mut c_void, bytes: usize, site: usize) -> *mut c_vo
         // Nothing says how long it was; what follows it is ours as well.
         let new = allocate(bytes, site);
         if !new.is_null() {
-            let copied = bytes.min(early::end() - p as usize);
-            // SAFETY: `copied` bytes from `p` lie in the early arena; the new memory has as many.
-            unsafe { new.cast::<u8>().copy_from_nonoverlapping(p.cast(), copied) };
+            // SAFETY: `p` is of the early memory; the new memory has `bytes` bytes.
+            unsafe { early::copy(p, new, bytes) };
         }
         return new;
     }
@@ -179,41 +179,4 @@ extern "C" fn remap(
         born(p, bytes, site);
     }
     p
-}
-
-/// Memory for what the loader allocates while it looks an allocator's function up.
-mod early {
-    use std::ffi::c_void;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    const BYTES: usize = 1 << 16;
-    #[repr(align(64))]
-    struct Arena(std::cell::UnsafeCell<[u8; BYTES]>);
-    // SAFETY: every byte is given out once.
-    unsafe impl Sync for Arena {}
-    static ARENA: Arena = Arena(std::cell::UnsafeCell::new([0; BYTES]));
-    static USED: AtomicUsize = AtomicUsize::new(0);
-
-    /// Zeroed memory; null when there is no more.
-    pub fn give(bytes: usize, align: usize) -> *mut c_void {
-        let align = align.clamp(16, 64);
-        let all = bytes.saturating_add(align);
-        let at = USED.fetch_add(all.min(BYTES), Ordering::Relaxed);
-        if at.saturating_add(all) > BYTES {
-            return std::ptr::null_mut();
-        }
-        let start = ARENA.0.get() as usize + at;
-        start.next_multiple_of(align) as *mut c_void
-    }
-
-    /// Whether an address is of this memory.
-    pub fn is(p: *mut c_void) -> bool {
-        let start = ARENA.0.get() as usize;
-        (start..start + BYTES).contains(&(p as usize))
-    }
-
-    /// One past the last byte.
-    pub fn end() -> usize {
-        ARENA.0.get() as usize + BYTES
-    }
 }

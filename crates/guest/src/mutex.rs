@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 
+use homenode_hooks::next::NextSymbol;
 use homenode_trace::next::next;
 use homenode_trace::{locks, modules};
 
@@ -13,25 +14,14 @@ type Time = *const libc::timespec;
 /// The loader's function of that name and version: conditions have an older one, too, of another
 /// layout.
 macro_rules! version {
-    ($name:literal, $version:literal, $ty:ty) => {{
-        static FOUND: std::sync::atomic::AtomicPtr<c_void> =
-            std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
-        let mut p = FOUND.load(std::sync::atomic::Ordering::Relaxed);
-        if p.is_null() {
-            // SAFETY: C strings.
-            p = unsafe { libc::dlvsym(libc::RTLD_NEXT, $name.as_ptr(), $version.as_ptr()) };
-            if p.is_null() {
-                // SAFETY: a C string. Since 2.34 nothing but the newest has another version.
-                p = unsafe { libc::dlsym(libc::RTLD_NEXT, $name.as_ptr()) };
-            }
-            FOUND.store(p, std::sync::atomic::Ordering::Relaxed);
-        }
+    ($name:ident, $version:literal, $ty:ty) => {{
+        static NEXT: NextSymbol = NextSymbol::new(homenode_hooks::name!($name), Some($version));
         // SAFETY: the function of this name has this type; null becomes None.
-        unsafe { std::mem::transmute::<*mut c_void, Option<$ty>>(p) }
+        unsafe { std::mem::transmute::<*mut c_void, Option<$ty>>(NEXT.get()) }
     }};
 }
 
-homenode_trace::with_pc! {
+homenode_hooks::with_caller! {
     pthread_cond_wait, "rdx", wait;
     pthread_cond_timedwait, "rcx", wait_until;
     pthread_cond_clockwait, "r8", wait_by_clock;
@@ -51,28 +41,28 @@ fn waiting(mutex: Mutex, site: usize, real: impl FnOnce() -> i32) -> i32 {
 
 extern "C-unwind" fn wait(condition: Condition, mutex: Mutex, site: usize) -> i32 {
     type Wait = unsafe extern "C-unwind" fn(Condition, Mutex) -> i32;
-    let Some(f) = version!(c"pthread_cond_wait", c"GLIBC_2.3.2", Wait) else { return libc::ENOSYS };
+    let Some(f) = version!(pthread_cond_wait, c"GLIBC_2.3.2", Wait) else { return libc::ENOSYS };
     // SAFETY: the C library's function of this version and type, with the caller's arguments.
     waiting(mutex, site, || unsafe { f(condition, mutex) })
 }
 
 extern "C-unwind" fn wait_until(condition: Condition, mutex: Mutex, until: Time, site: usize) -> i32 {
     type Wait = unsafe extern "C-unwind" fn(Condition, Mutex, Time) -> i32;
-    let Some(f) = version!(c"pthread_cond_timedwait", c"GLIBC_2.3.2", Wait) else { return libc::ENOSYS };
+    let Some(f) = version!(pthread_cond_timedwait, c"GLIBC_2.3.2", Wait) else { return libc::ENOSYS };
     // SAFETY: as in `wait`.
     waiting(mutex, site, || unsafe { f(condition, mutex, until) })
 }
 
 extern "C-unwind" fn wait_by_clock(c: Condition, mutex: Mutex, clock: i32, until: Time, site: usize) -> i32 {
     type Wait = unsafe extern "C-unwind" fn(Condition, Mutex, i32, Time) -> i32;
-    let Some(f) = version!(c"pthread_cond_clockwait", c"GLIBC_2.30", Wait) else { return libc::ENOSYS };
+    let Some(f) = version!(pthread_cond_clockwait, c"GLIBC_2.30", Wait) else { return libc::ENOSYS };
     // SAFETY: as in `wait`.
     waiting(mutex, site, || unsafe { f(c, mutex, clock, until) })
 }
 
 macro_rules! mutex {
     ($($name:ident $body:ident $acquires:literal;)*) => {
-        homenode_trace::with_pc! { $( $name, "rsi", $body; )* }
+        homenode_hooks::with_caller! { $( $name, "rsi", $body; )* }
         $(
             extern "C" fn $body(mutex: Mutex, site: usize) -> i32 {
                 let tells = modules::is_program(site);

@@ -4,11 +4,11 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use homenode_hooks::with_caller;
 use homenode_log::Mark;
 use homenode_recorder::{process, state};
 
 use crate::next::next;
-use crate::ranges::with_pc;
 use crate::{emulator, modules, python, thread};
 
 /// Smallest allocation that is an object.
@@ -127,7 +127,7 @@ pub fn dies(p: *mut c_void) {
     }
 }
 
-with_pc! {
+with_caller! {
     __wrap_malloc, "rsi", malloc;
     __wrap_calloc, "rdx", calloc;
     __wrap_realloc, "rdx", realloc;

@@ -2,10 +2,11 @@
 //! relative to it, path), and a mark for each file. Written at the start, and at exit for files
 //! that were loaded later.
 
-use std::ffi::{CStr, c_void};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use homenode_hooks::loaded::each;
+use homenode_hooks::python::is_interpreter;
 use homenode_log::Mark;
 use homenode_model::is_runtime_library;
 use homenode_recorder::channel::{ProgramMessage, Whose};
@@ -24,42 +25,26 @@ struct Module {
     constant: Vec<(u64, u64)>,
 }
 
-unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> i32 {
-    // SAFETY: the loader passes valid headers; `data` is the vector of `loaded`.
-    unsafe {
-        let (info, list) = (&*info, &mut *data.cast::<Vec<Module>>());
-        let (mut low, mut high) = (u64::MAX, 0);
-        let mut constant = Vec::new();
-        for i in 0..usize::from(info.dlpi_phnum) {
-            let h = &*info.dlpi_phdr.add(i);
-            if h.p_type == libc::PT_LOAD {
-                low = low.min(h.p_vaddr);
-                high = high.max(h.p_vaddr + h.p_memsz);
-            }
-            if h.p_type == libc::PT_GNU_RELRO || h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_W == 0 {
-                constant.push((h.p_vaddr, h.p_vaddr + h.p_memsz));
-            }
-        }
-        let mut path = if info.dlpi_name.is_null() {
-            vec![]
-        } else {
-            CStr::from_ptr(info.dlpi_name).to_bytes().to_vec()
+fn loaded() -> Vec<Module> {
+    let mut list = Vec::new();
+    each(|file| {
+        let is_constant = |h: &&libc::Elf64_Phdr| {
+            h.p_type == libc::PT_GNU_RELRO || h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_W == 0
         };
+        let constant = file.headers().iter().filter(is_constant);
+        let constant = constant.map(|h| (h.p_vaddr, h.p_vaddr + h.p_memsz)).collect();
+        let mut path = file.path().to_bytes().to_vec();
         if path.is_empty() && list.is_empty() {
             path = std::fs::read_link("/proc/self/exe")
                 .map_or(vec![], |p| p.into_os_string().into_encoded_bytes());
         }
-        if low < high && list.len() < MAX_MODULES {
-            list.push(Module { base: info.dlpi_addr, low, high, path, constant });
+        if let Some((low, high)) = file.extent()
+            && list.len() < MAX_MODULES
+        {
+            list.push(Module { base: file.base(), low, high, path, constant });
         }
-    }
-    0
-}
-
-fn loaded() -> Vec<Module> {
-    let mut list = Vec::new();
-    // SAFETY: `visit` gets the vector and keeps nothing of it.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
+        true
+    });
     list
 }
 
@@ -122,10 +107,7 @@ pub fn is_program(pc: usize) -> bool {
 
 /// Whether one of the loaded files is a Python interpreter, by its name.
 pub fn has_python() -> bool {
-    loaded().iter().any(|m| {
-        let name = m.path.rsplit(|c| *c == b'/').next().unwrap_or(&m.path);
-        name.starts_with(b"python") || name.starts_with(b"libpython")
-    })
+    loaded().iter().any(|m| is_interpreter(&m.path))
 }
 
 /// Tells the emulator's plug-in who owns which code.

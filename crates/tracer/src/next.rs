@@ -1,65 +1,41 @@
 //! The functions behind the front ends.
 
 use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function behind this library, looked up once by name.
-pub struct NextSymbol {
-    name: &'static CStr,
-    /// Where to look first: behind this library; or, for names that this library does not define,
-    /// in the usual order, so that the program's own definitions win.
-    behind: bool,
-    found: AtomicPtr<c_void>,
+use homenode_hooks::loaded;
+pub use homenode_hooks::next::{NextSymbol, name};
+
+/// The function of that name behind this library, where the run-time systems are. Programs that
+/// load theirs later (dlopen, RTLD_GLOBAL) are served by a second look in the usual order.
+pub fn behind(name: &CStr) -> *mut c_void {
+    // SAFETY: a C string.
+    let p = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    let p = if p.is_null() { in_order(name) } else { p };
+    // A front end that found itself would call itself for ever.
+    if p.is_null() || base_of(p) == base_of(base_of as *const c_void) { private::find(name) } else { p }
 }
 
-impl NextSymbol {
-    /// Not looked up yet.
-    pub const fn new(name: &'static CStr, behind: bool) -> Self {
-        Self { name, behind, found: AtomicPtr::new(std::ptr::null_mut()) }
-    }
+/// The function of that name that the program would call. For names that this library does not
+/// define.
+pub fn first(name: &CStr) -> *mut c_void {
+    let p = in_order(name);
+    if p.is_null() { private::find(name) } else { p }
+}
 
-    /// The function's address; null if no loaded library has it.
-    #[inline]
-    pub fn get(&self) -> *mut c_void {
-        let p = self.found.load(Ordering::Relaxed);
-        if p.is_null() { self.look() } else { p }
-    }
-
-    #[cold]
-    fn look(&self) -> *mut c_void {
-        // SAFETY: the name is a C string; RTLD_NEXT looks behind this library, where the run-time
-        // systems are. Programs that load theirs later (dlopen, RTLD_GLOBAL) are served by the
-        // second look.
-        let mut p = unsafe {
-            let p = if self.behind {
-                libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr())
-            } else {
-                std::ptr::null_mut()
-            };
-            if p.is_null() { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) } else { p }
-        };
-        // A front end that found itself would call itself for ever.
-        if p.is_null() || self.behind && base_of(p) == base_of(base_of as *const c_void) {
-            p = private::find(self.name);
-        }
-        self.found.store(p, Ordering::Relaxed);
-        p
-    }
+fn in_order(name: &CStr) -> *mut c_void {
+    // SAFETY: a C string.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
 }
 
 /// Where the library begins that has an address; null if none has it.
 fn base_of(address: *const c_void) -> *mut c_void {
-    // SAFETY: dladdr reads its own tables and writes `info`.
-    unsafe {
-        let mut info = std::mem::zeroed::<libc::Dl_info>();
-        if libc::dladdr(address, &raw mut info) == 0 { std::ptr::null_mut() } else { info.dli_fbase }
-    }
+    loaded::containing(address as usize).map_or(std::ptr::null_mut(), |file| file.dli_fbase)
 }
 
 /// OpenMP run-time systems that only the library that loaded them sees (dlopen, RTLD_LOCAL), as
 /// those of Python's packages.
 mod private {
-    use super::{CStr, c_void};
+    use super::{CStr, c_void, loaded};
     use homenode_recorder::state;
 
     /// Longest path of a library, its zero byte included.
@@ -78,30 +54,20 @@ mod private {
         [&b"libgomp"[..], b"libomp", b"libiomp"].iter().any(|start| name.starts_with(start))
     }
 
-    unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, to: *mut c_void) -> i32 {
-        // SAFETY: the loader passes its entry, whose name is a C string or null; `to` is from
-        // `find`.
-        let (name, found) = unsafe { ((*info).dlpi_name, &mut *to.cast::<Found>()) };
-        if name.is_null() {
-            return 0;
-        }
-        // SAFETY: see above.
-        let path = unsafe { CStr::from_ptr(name) }.to_bytes_with_nul();
-        if is_runtime(&path[..path.len() - 1]) && path.len() <= PATH && found.n < MOST {
-            found.paths[found.n][..path.len()].copy_from_slice(path);
-            found.n += 1;
-        }
-        0
-    }
-
     /// The function in the only such library that has it; null if none has it. If several have it,
     /// nobody knows which of them the caller means, and another one than that computes wrong
     /// results: the program ends with a message.
     #[cold]
     pub(super) fn find(name: &CStr) -> *mut c_void {
         let mut found = Found { paths: [[0; PATH]; MOST], n: 0 };
-        // SAFETY: `note` gets `found`, which outlives the call.
-        unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut found).cast()) };
+        loaded::each(|file| {
+            let path = file.path().to_bytes_with_nul();
+            if is_runtime(&path[..path.len() - 1]) && path.len() <= PATH && found.n < MOST {
+                found.paths[found.n][..path.len()].copy_from_slice(path);
+                found.n += 1;
+            }
+            true
+        });
         let mut only: *mut c_void = std::ptr::null_mut();
         for path in found.paths.iter().take(found.n) {
             // SAFETY: a path of a loaded library that ends with a zero byte; the handle is kept, so
@@ -148,20 +114,15 @@ mod private {
 #[macro_export]
 macro_rules! next {
     (first $name:ident : $ty:ty) => {
-        $crate::next::next!(@ $name: $ty, false)
+        $crate::next::next!(@ $name: $ty, first)
     };
     ($name:ident : $ty:ty) => {
-        $crate::next::next!(@ $name: $ty, true)
+        $crate::next::next!(@ $name: $ty, behind)
     };
-    (@ $name:ident : $ty:ty, $behind:literal) => {{
-        const NAME: &std::ffi::CStr =
-            match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(s) => s,
-                Err(_) => panic!("a symbol has no zero byte"),
-            };
-        static NEXT: $crate::next::NextSymbol = $crate::next::NextSymbol::new(NAME, $behind);
+    (@ $name:ident : $ty:ty, $look:ident) => {{
+        static NEXT: $crate::next::NextSymbol = $crate::next::NextSymbol::new($crate::next::name!($name), None);
         // SAFETY: the symbol has this type in every library that defines it; null becomes None.
-        unsafe { std::mem::transmute::<*mut std::ffi::c_void, Option<$ty>>(NEXT.get()) }
+        unsafe { std::mem::transmute::<*mut std::ffi::c_void, Option<$ty>>(NEXT.get_by($crate::next::$look)) }
     }};
 }
 pub use next;

@@ -4,9 +4,13 @@
 //! libomp calls a worker's end-of-task call-back late, when it wakes the worker for the next team.
 //! The clock has not moved meanwhile, so the mark has the right place.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use homenode_hooks::ompt::{
+    AnyFunction, BEGIN, IMPLICIT_TASK, Lookup, MUTEX_ACQUIRED, MUTEX_RELEASED, PARALLEL_BEGIN, PARALLEL_END,
+    REDUCTION, SYNC_REGION, SetCallback, StartToolResult, TASKGROUP, TASKWAIT,
+};
 use homenode_log::Mark;
 use homenode_recorder::state;
 
@@ -20,43 +24,19 @@ pub fn active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
 }
 
-type Lookup = unsafe extern "C" fn(*const c_char) -> Option<unsafe extern "C" fn()>;
-type SetCallback = unsafe extern "C" fn(c_int, unsafe extern "C" fn()) -> c_int;
-
-/// `ompt_start_tool_result_t`.
-#[repr(C)]
-pub struct OmptTool {
-    initialize: extern "C" fn(Lookup, c_int, *mut u64) -> c_int,
-    finalize: extern "C" fn(*mut u64),
-    tool_data: u64,
-}
-
-static mut RESULT: OmptTool = OmptTool { initialize, finalize, tool_data: 0 };
+static mut RESULT: StartToolResult = StartToolResult { initialize, finalize, tool_data: 0 };
 
 /// Called by libomp when it is loaded.
 #[unsafe(no_mangle)]
-pub extern "C" fn ompt_start_tool(_omp_version: c_uint, _runtime: *const c_char) -> *mut OmptTool {
+pub extern "C" fn ompt_start_tool(_omp_version: c_uint, _runtime: *const c_char) -> *mut StartToolResult {
     start::start();
     if state::recording() { &raw mut RESULT } else { std::ptr::null_mut() }
 }
 
-// ompt_callbacks_t
-const PARALLEL_BEGIN: c_int = 3;
-const PARALLEL_END: c_int = 4;
-const IMPLICIT_TASK: c_int = 7;
-const MUTEX_RELEASED: c_int = 17;
-const SYNC_REGION: c_int = 23;
-const MUTEX_ACQUIRED: c_int = 27;
-// ompt_scope_endpoint_t
-const BEGIN: c_int = 1;
-// ompt_sync_region_t: 1 to 4 and 8 to 10 are barriers, 5 taskwait, 6 taskgroup, 7 reduction
-const TASKWAIT: c_int = 5;
-const REDUCTION: c_int = 7;
-
-extern "C" fn initialize(lookup: Lookup, _device: c_int, _data: *mut u64) -> c_int {
+unsafe extern "C" fn initialize(lookup: Lookup, _device: c_int, _data: *mut u64) -> c_int {
     // SAFETY: the interface promises this type for this name.
     unsafe {
-        let Some(set) = lookup(name(c"ompt_set_callback")) else { return 0 };
+        let Some(set) = lookup(c"ompt_set_callback".as_ptr()) else { return 0 };
         let set: SetCallback = std::mem::transmute(set);
         let callbacks: [(c_int, *const ()); 6] = [
             (PARALLEL_BEGIN, parallel_begin as *const ()),
@@ -67,18 +47,14 @@ extern "C" fn initialize(lookup: Lookup, _device: c_int, _data: *mut u64) -> c_i
             (MUTEX_RELEASED, mutex_released as *const ()),
         ];
         for (which, f) in callbacks {
-            set(which, std::mem::transmute::<*const (), unsafe extern "C" fn()>(f));
+            set(which, Some(std::mem::transmute::<*const (), AnyFunction>(f)));
         }
     }
     ACTIVE.store(true, Ordering::Relaxed);
     1
 }
 
-fn name(s: &CStr) -> *const c_char {
-    s.as_ptr()
-}
-
-extern "C" fn finalize(_data: *mut u64) {}
+unsafe extern "C" fn finalize(_data: *mut u64) {}
 
 unsafe extern "C" fn parallel_begin(
     _task: *mut u64,
@@ -151,7 +127,7 @@ unsafe extern "C" fn sync_region(
     if kind == REDUCTION {
         return;
     }
-    let waits_for_tasks = kind == TASKWAIT || kind == TASKWAIT + 1;
+    let waits_for_tasks = kind == TASKWAIT || kind == TASKGROUP;
     thread::with(|t| {
         if endpoint == BEGIN {
             if !waits_for_tasks {

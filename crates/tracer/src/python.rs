@@ -10,12 +10,13 @@
 //! while the interpreter makes one of its arenas, which are mappings and come through `mmap`.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int};
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use homenode_hooks::python::{FrameFunctions, PythonObject, symbol};
 use homenode_log::PYTHON as FIRST;
 use homenode_recorder::{io, state};
 
@@ -25,38 +26,13 @@ use crate::{emulator, modules};
 const FRAMES: usize = 24;
 /// Most places with numbers.
 const PLACES: usize = 1 << 12;
-type Object = *mut c_void;
-
 /// The interpreter's functions, as in its headers since 3.9; those of the garbage collector since
 /// 3.10.
 struct Interpreter {
-    is_initialised: unsafe extern "C" fn() -> c_int,
-    has_lock: unsafe extern "C" fn() -> c_int,
-    /// Borrowed; null if no Python code runs.
-    frame: unsafe extern "C" fn() -> Object,
-    back: unsafe extern "C" fn(Object) -> Object,
-    code: unsafe extern "C" fn(Object) -> Object,
-    line: unsafe extern "C" fn(Object) -> c_int,
-    attribute: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    text: unsafe extern "C" fn(Object) -> *const c_char,
-    give_up: unsafe extern "C" fn(Object),
+    of_frames: FrameFunctions,
     /// Borrowed; null without a pending exception.
-    error: unsafe extern "C" fn() -> Object,
-    clear_error: unsafe extern "C" fn(),
+    error: unsafe extern "C" fn() -> PythonObject,
     collector: Option<[unsafe extern "C" fn() -> c_int; 2]>,
-}
-
-/// The loader's function of that name.
-///
-/// # Safety
-/// `F` is a function's type, and the one of this name has it in every version that has it.
-unsafe fn symbol<F: Copy>(name: &CStr) -> Option<F> {
-    const { assert!(size_of::<F>() == size_of::<Object>()) };
-    // SAFETY: asks the loader; the caller's promise.
-    unsafe {
-        let p = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
-        (!p.is_null()).then(|| std::mem::transmute_copy(&p))
-    }
 }
 
 impl Interpreter {
@@ -80,17 +56,8 @@ impl Interpreter {
         unsafe {
             let collector = symbol(c"PyGC_Disable").zip(symbol(c"PyGC_Enable"));
             Some(Self {
-                is_initialised: symbol(c"Py_IsInitialized")?,
-                has_lock: symbol(c"PyGILState_Check")?,
-                frame: symbol(c"PyEval_GetFrame")?,
-                back: symbol(c"PyFrame_GetBack")?,
-                code: symbol(c"PyFrame_GetCode")?,
-                line: symbol(c"PyFrame_GetLineNumber")?,
-                attribute: symbol(c"PyObject_GetAttrString")?,
-                text: symbol(c"PyUnicode_AsUTF8")?,
-                give_up: symbol(c"Py_DecRef")?,
+                of_frames: FrameFunctions::look()?,
                 error: symbol(c"PyErr_Occurred")?,
-                clear_error: symbol(c"PyErr_Clear")?,
                 collector: collector.map(|(off, on)| [off, on]),
             })
         }
@@ -100,20 +67,20 @@ impl Interpreter {
     ///
     /// # Safety
     /// The calling thread holds the interpreter's lock and the code.
-    unsafe fn attribute(&self, code: Object, name: &CStr) -> Option<String> {
+    unsafe fn attribute(&self, code: PythonObject, name: &CStr) -> Option<String> {
         // SAFETY: the caller's promise; what is new is given up again.
         unsafe {
-            let value = (self.attribute)(code, name.as_ptr());
+            let value = (self.of_frames.attribute)(code, name.as_ptr());
             if value.is_null() {
-                (self.clear_error)();
+                (self.of_frames.clear_error)();
                 return None;
             }
-            let text = (self.text)(value);
+            let text = (self.of_frames.text)(value);
             let known = (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned());
             if known.is_none() {
-                (self.clear_error)();
+                (self.of_frames.clear_error)();
             }
-            (self.give_up)(value);
+            (self.of_frames.give_up)(value);
             known
         }
     }
@@ -122,14 +89,14 @@ impl Interpreter {
     ///
     /// # Safety
     /// The calling thread holds the interpreter's lock and the frame.
-    unsafe fn describe(&self, frame: Object) -> Option<(String, u32, String)> {
+    unsafe fn describe(&self, frame: PythonObject) -> Option<(String, u32, String)> {
         // SAFETY: the caller's promise; the code is given up again.
         unsafe {
-            let code = (self.code)(frame);
+            let code = (self.of_frames.code)(frame);
             let file = self.attribute(code, c"co_filename");
             let function = self.attribute(code, c"co_name");
-            let line = u32::try_from((self.line)(frame)).ok().filter(|line| *line > 0);
-            (self.give_up)(code);
+            let line = u32::try_from((self.of_frames.line)(frame)).ok().filter(|line| *line > 0);
+            (self.of_frames.give_up)(code);
             Some((file?, line?, function?))
         }
     }
@@ -141,16 +108,16 @@ impl Interpreter {
     unsafe fn place(&self) -> Option<(String, u32, String)> {
         // SAFETY: the caller's promise. The first frame is borrowed, those behind it are new.
         unsafe {
-            let mut frame = (self.frame)();
+            let mut frame = (self.of_frames.frame)();
             let mut found = None;
             for i in 0..FRAMES {
                 if frame.is_null() {
                     break;
                 }
                 let place = self.describe(frame).filter(|(file, ..)| is_own(file));
-                let outer = if place.is_none() { (self.back)(frame) } else { std::ptr::null_mut() };
+                let outer = if place.is_none() { (self.of_frames.back)(frame) } else { std::ptr::null_mut() };
                 if i > 0 {
-                    (self.give_up)(frame);
+                    (self.of_frames.give_up)(frame);
                 }
                 frame = outer;
                 found = place;
@@ -159,7 +126,7 @@ impl Interpreter {
                 }
             }
             if !frame.is_null() {
-                (self.give_up)(frame);
+                (self.of_frames.give_up)(frame);
             }
             found
         }
@@ -194,7 +161,10 @@ fn ask(python: &'static Interpreter) -> Option<u64> {
     // SAFETY: both may be asked by any thread at any time; all else with the interpreter's lock
     // held and no exception under way.
     let (file, line, function) = unsafe {
-        if (python.is_initialised)() == 0 || (python.has_lock)() == 0 || !(python.error)().is_null() {
+        if (python.of_frames.is_initialised)() == 0
+            || (python.of_frames.has_lock)() == 0
+            || !(python.error)().is_null()
+        {
             return None;
         }
         let was_on = python.collector.is_some_and(|[off, _]| off() != 0);

@@ -5,33 +5,10 @@
 use std::arch::naked_asm;
 use std::ffi::c_void;
 
+use homenode_hooks::with_caller;
 use homenode_recorder::process;
 
 use crate::thread;
-
-/// `with_pc!(name, register, function)`: exports `name`, which calls `function` with its own
-/// arguments and, in `register` (the next free argument register), its return address.
-#[macro_export]
-macro_rules! with_pc {
-    ($($name:ident, $register:literal, $function:path;)*) => { $(
-        #[doc = concat!("Passes its return address on to [`", stringify!($function), "`].")]
-        ///
-        /// # Safety
-        /// As the function it stands for.
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        pub unsafe extern "C-unwind" fn $name() {
-            std::arch::naked_asm!(
-                ".cfi_startproc",
-                concat!("mov ", $register, ", qword ptr [rsp]"),
-                "jmp {f}",
-                ".cfi_endproc",
-                f = sym $function,
-            )
-        }
-    )* };
-}
-pub use with_pc;
 
 extern "C-unwind" fn read_range(address: usize, bytes: usize, pc: usize) {
     thread::range(address, bytes, false, pc);
@@ -40,7 +17,7 @@ extern "C-unwind" fn write_range(address: usize, bytes: usize, pc: usize) {
     thread::range(address, bytes, true, pc);
 }
 
-with_pc! {
+with_caller! {
     __tsan_read_range, "rdx", read_range;
     __tsan_write_range, "rdx", write_range;
     __tsan_memcpy, "rcx", memcpy;

@@ -12,7 +12,7 @@ const SOURCES: &[&str] =
 
 /// Crates without the standard library: they end up in programs, or have no business with an
 /// operating system.
-const NO_STD: &[&str] = &["model", "policy", "rounds"];
+const NO_STD: &[&str] = &["hooks", "lockless", "model", "policy", "rounds"];
 
 /// What a package's manifest says.
 const LICENCE: &str = "MIT OR Apache-2.0";

@@ -3,7 +3,7 @@
 use super::TextFile;
 
 /// Where it may be: system calls, and what is loaded into other processes.
-const MAY: &[&str] = &["sys", "runtime", "agent", "recorder", "tracer", "guest", "plugin", "loops"];
+const MAY: &[&str] = &["sys", "hooks", "runtime", "agent", "recorder", "tracer", "guest", "plugin", "loops"];
 
 const FORBID: &str = "forbid(unsafe_code)";
 
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(
             check(&files),
             [
-                "crates/sim/src/a.rs:2: 'unsafe' outside of sys, runtime, agent, recorder, tracer, guest, plugin, loops"
+                "crates/sim/src/a.rs:2: 'unsafe' outside of sys, hooks, runtime, agent, recorder, tracer, guest, plugin, loops"
             ]
         );
     }

@@ -6,8 +6,11 @@
 //! A leaf also reserves a GiB of address space, the *shadow*, for armed pages. The shadow is
 //! congruent modulo 1 GiB, so the kernel moves whole page tables, and a whole GiB in one step.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
+use homenode_lockless::Claims;
+use homenode_lockless::claims::GROUP;
 use homenode_sys::memory::{Protection, map, map_aligned};
 use homenode_sys::{HUGE, PAGE, Result, Span, call};
 
@@ -104,17 +107,13 @@ impl Word {
 
 /// Blocks of a leaf.
 pub const BLOCKS: usize = LEAF / BLOCK;
-/// Blocks claimed at once: bits of a word.
-const GROUP: usize = u64::BITS as usize;
 /// Units of 2 MiB of a leaf.
 const UNITS: usize = LEAF / HUGE;
 
 /// The data of a GiB.
 pub struct Leaf {
-    /// One bit a block: somebody owns it.
-    busy: [AtomicU64; BLOCKS / GROUP],
-    /// `Word::OWNED` of each block.
-    blocks: [AtomicU64; BLOCKS],
+    /// Who owns a block; its state is `Word::OWNED` of its word.
+    claims: Claims<{ BLOCKS / GROUP }, BLOCKS>,
     excluded: [AtomicU16; BLOCKS],
     /// One bit a unit: it was a huge page before some of it was armed.
     split: [AtomicU64; UNITS / GROUP],
@@ -325,15 +324,14 @@ impl Block {
     pub fn word(self) -> Word {
         // In this order: a former owner wrote the rest before it released the block, and a later
         // owner sees what the caller did before.
-        let (busy, bit) = self.busy();
-        let busy = if busy.load(Ordering::SeqCst) & bit != 0 { Word::BUSY } else { 0 };
+        let busy = if self.leaf.claims.is_owned(self.number()) { Word::BUSY } else { 0 };
         Word(self.owned().0 | u64::from(self.excluded()) << Word::EXCLUDED | busy)
     }
 
     /// As [`Block::word`], without the bits that others than the owner change.
     #[inline]
     pub fn owned(self) -> Word {
-        Word(self.leaf.blocks[self.number()].load(Ordering::SeqCst))
+        Word(self.leaf.claims.state(self.number()))
     }
 
     /// Pages that must never be armed.
@@ -342,43 +340,30 @@ impl Block {
         self.leaf.excluded[self.number()].load(Ordering::SeqCst)
     }
 
-    #[inline]
-    fn busy(self) -> (&'static AtomicU64, u64) {
-        (&self.leaf.busy[self.number() / GROUP], 1 << (self.number() % GROUP))
-    }
-
     /// Claims the block, unless somebody owns it. The caller has signals held back, so that no
     /// handler of its own thread waits for the block.
     #[inline]
     pub fn try_claim(self) -> Option<Word> {
-        let (busy, bit) = self.busy();
-        (busy.fetch_or(bit, Ordering::SeqCst) & bit == 0).then(|| self.word())
+        self.leaf.claims.try_claim(self.number()).then(|| self.word())
     }
 
     /// Claims the block. Waits while somebody owns it.
     pub fn claim(self) -> Word {
-        let mut wait = call::Wait::default();
-        loop {
-            if let Some(word) = self.try_claim() {
-                return word;
-            }
-            wait.a_moment();
-        }
+        self.leaf.claims.claim(self.number(), call::Wait::a_moment);
+        self.word()
     }
 
     /// Releases the block with this state. For its owner only.
     #[inline]
     pub fn release(self, word: Word) {
-        self.keep(word);
-        let (busy, bit) = self.busy();
-        busy.fetch_and(!bit, Ordering::SeqCst);
+        self.leaf.claims.release(self.number(), word.0 & Word::OWNED);
     }
 
     /// Sets the block's state. For its owner only, who keeps the block. Excluded pages may be added
     /// meanwhile by anybody.
     #[inline]
     pub fn keep(self, word: Word) {
-        self.leaf.blocks[self.number()].store(word.0 & Word::OWNED, Ordering::Release);
+        self.leaf.claims.keep(self.number(), word.0 & Word::OWNED);
     }
 
     /// Excludes these pages: they must never be armed again.
@@ -405,15 +390,14 @@ impl Block {
         if !idle() {
             return None;
         }
-        let (busy, bit) = self.busy();
-        let wanted = u64::MAX >> (GROUP - bytes / BLOCK) << (first.number() % GROUP) & !bit;
-        let new = wanted & !busy.fetch_or(wanted, Ordering::SeqCst);
-        let stale = (new == wanted && idle()).then(|| {
-            f(all);
-            others().map(Self::forget_stale).sum()
-        });
-        busy.fetch_and(!new, Ordering::SeqCst);
-        stale
+        let numbers = first.number()..first.number() + bytes / BLOCK;
+        let as_owner = || {
+            idle().then(|| {
+                f(all);
+                others().map(Self::forget_stale).sum()
+            })
+        };
+        self.leaf.claims.with_others(self.number(), numbers, as_owner).flatten()
     }
 
     /// Notes that the block's shadow has no copied pages any more. Returns how many it had. For its
@@ -439,34 +423,22 @@ const _: () = assert!(GROUP.is_multiple_of(HUGE / BLOCK));
 /// Claims all blocks that `span` touches, within one existing leaf. Waits for blocks that others
 /// own.
 pub fn claim_all(span: Span) {
-    each_group(span, |busy, wanted| {
-        let (mut left, mut wait) = (wanted, call::Wait::default());
-        loop {
-            left &= busy.fetch_or(left, Ordering::SeqCst);
-            if left == 0 {
-                return;
-            }
-            wait.a_moment();
-        }
-    });
+    if let Some(leaf) = leaf(span.start) {
+        leaf.claims.claim_all(numbers(span), call::Wait::a_moment);
+    }
 }
 
 /// Releases all blocks that `span` touches, within one leaf. For the owner of each.
 pub fn release_all(span: Span) {
-    each_group(span, |busy, mine| _ = busy.fetch_and(!mine, Ordering::SeqCst));
+    if let Some(leaf) = leaf(span.start) {
+        leaf.claims.release_all(numbers(span));
+    }
 }
 
-fn each_group(span: Span, mut f: impl FnMut(&AtomicU64, u64)) {
-    let Some(leaf) = leaf(span.start) else { return };
-    let first = span.start % LEAF / BLOCK;
-    let end = (span.start % LEAF + span.len()).div_ceil(BLOCK).min(BLOCKS);
-    for (i, busy) in leaf.busy.iter().enumerate().skip(first / GROUP) {
-        let (low, high) = (first.max(i * GROUP), end.min((i + 1) * GROUP));
-        if low >= high {
-            return;
-        }
-        f(busy, u64::MAX >> (GROUP - (high - low)) << (low % GROUP));
-    }
+/// The numbers of the blocks that `span` touches, within one leaf.
+fn numbers(span: Span) -> Range<usize> {
+    let first = span.start % LEAF;
+    first / BLOCK..(first + span.len()).div_ceil(BLOCK).min(BLOCKS)
 }
 
 /// Units that were huge pages before arming split them.
