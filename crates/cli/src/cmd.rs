@@ -100,8 +100,8 @@ impl Command {
             Self::Show(args) => args.run(),
             Self::View(args) => args.run(),
             Self::Top(args) => args.run(),
-            Self::Completions(args) => args.run(),
-            Self::Man(args) => args.run(),
+            Self::Completions(args) => args.run(command_line()),
+            Self::Man(args) => args.run(command_line()),
         }
     }
 }

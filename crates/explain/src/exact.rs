@@ -27,8 +27,9 @@ use self::run::ExactRun;
 use crate::against::Explained;
 pub use crate::effect::LEAST;
 use crate::explanation::{Evidence, EvidenceKind, Explanation, FindingObject, SCHEMA};
+use crate::place::allocated;
 use crate::usage::Usage;
-use crate::{effect, observed, rounds};
+use crate::{effect, rounds};
 
 /// So much of a long recording is simulated: its rounds are alike.
 const ENOUGH: Enough = Enough { rounds: 3, accesses: 8_000_000 };
@@ -230,7 +231,7 @@ impl From<&Object> for FindingObject {
         Self {
             id: object.id.clone(),
             name: object.name.clone(),
-            allocated: observed::allocated(object),
+            allocated: allocated(object),
             bytes: object.bytes.0,
             allocations: object.allocations,
         }

@@ -5,6 +5,7 @@ use homenode_report::{Amount, Share};
 use serde::Serialize;
 
 use crate::pattern::Pattern;
+pub use crate::place::Place;
 use crate::remedy::FixKind;
 use crate::warning::Warning;
 
@@ -79,34 +80,6 @@ pub enum EvidenceKind {
     Live,
     /// A data set that a simulation made.
     Simulation,
-}
-
-/// A place in the source.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
-    /// The file, as the compiler was given it.
-    pub file: Option<String>,
-    /// The line.
-    pub line: Option<u32>,
-    /// The function.
-    pub function: Option<String>,
-}
-
-impl Place {
-    /// `file.c:12`, or what is known of it.
-    pub fn short(&self) -> Option<String> {
-        let file = self.file.as_deref().map(|f| f.rsplit('/').next().unwrap_or(f));
-        match (file, self.line) {
-            (Some(file), Some(line)) => Some(format!("{file}:{line}")),
-            (Some(file), None) => Some(file.to_owned()),
-            (None, _) => self.function.clone(),
-        }
-    }
-
-    /// Whether nothing is known.
-    pub const fn is_unknown(&self) -> bool {
-        self.file.is_none() && self.function.is_none()
-    }
 }
 
 /// A variable, or the allocations of one place.

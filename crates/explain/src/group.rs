@@ -7,12 +7,12 @@ use homenode_model::ObjectId;
 use homenode_schemes::padding::PaddingAdvice;
 use homenode_simulated::is_system;
 
-use crate::explanation::Place;
 use crate::lines::LineUse;
-use crate::observed;
 use crate::pattern::{Diagnosis, Pattern, diagnose};
+use crate::place::{Place, allocated};
 use crate::remedy::{FixSubject, Remedy, padded, remedies};
 use crate::usage::{ObjectUse, Usage};
+use crate::uses::uses;
 
 /// Groups at most.
 const MOST: usize = 8;
@@ -61,7 +61,7 @@ fn touched_by_container(found: &mut Diagnosis, object: &Object) {
     let in_python = object.file.as_deref().is_some_and(|f| f.ends_with(".py"));
     let elsewhere = is_system(found.touched.file.as_deref()) || in_python;
     if elsewhere && object.line.is_some() && !is_system(object.file.as_deref()) {
-        found.touched = observed::allocated(object);
+        found.touched = allocated(object);
     }
 }
 
@@ -104,9 +104,9 @@ pub(crate) fn groups<'a>(
     groups.truncate(MOST);
     for group in &mut groups {
         let it = group.members[0];
-        let uses = observed::uses(usage, &group.members);
+        let uses = uses(usage, &group.members);
         let used = uses.iter().map(|u| &u.place).find(|p| !p.is_unknown());
-        let allocated = observed::allocated(&it.object);
+        let allocated = allocated(&it.object);
         let here = group.members.iter().filter(|m| site(&m.object) == site(&it.object));
         let grows = here.map(|m| m.object.allocations.max(1)).sum::<u64>() > 1;
         let (name, regions) = (it.object.name.as_str(), !usage.regions.is_empty());

@@ -6,7 +6,9 @@
 //! | module | what |
 //! |---|---|
 //! | [`explanation`] | the answer as data |
+//! | [`place`] | places in the source |
 //! | [`usage`] | who uses which page of an object, when and from which region |
+//! | `uses` | the regions that use objects |
 //! | [`lines`] | who uses which cache line of an object, and in which order |
 //! | [`pattern`] | from usage to the fault that the source has |
 //! | [`remedy`] | from the fault to fixes, in the source's words |
@@ -51,11 +53,13 @@ pub mod lines;
 pub mod numactl;
 pub mod observed;
 pub mod pattern;
+pub mod place;
 pub mod remedy;
 mod rounds;
 mod sockets;
 pub mod source;
 pub mod usage;
+mod uses;
 pub mod warning;
 
 pub use exact::ExplainRequest;

@@ -1,86 +1,25 @@
 //! Findings from a data set of a live run: without effects, because nothing can be simulated.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use homenode_dataset::tables::{Interval, Object, RegionNo};
+use homenode_dataset::tables::Interval;
 use homenode_dataset::{Dataset, RecordingKind};
 use homenode_report::time::Timeline;
 use homenode_report::{Amount, RecordingReport};
 
 use crate::against::Explained;
 use crate::explanation::{
-    Evidence, EvidenceKind, Explanation, Finding, FindingObject, Fix, NoFindingReason, Place, ReasonKind,
-    SCHEMA, Use,
+    Evidence, EvidenceKind, Explanation, Finding, FindingObject, Fix, NoFindingReason, ReasonKind, SCHEMA,
 };
 use crate::group::groups;
 use crate::pattern::Diagnosis;
 use crate::remedy::{FixKind, Remedy};
 use crate::usage::{ObjectUse, Usage};
+use crate::uses::uses;
 use crate::warning::{Warning, WarningKind};
 
 /// Percent of all accesses that an object's remote ones must be.
 const LEAST: u64 = 5;
-
-/// Where an object is allocated or declared.
-pub(crate) fn allocated(object: &Object) -> Place {
-    Place { file: object.file.clone(), line: object.line, function: object.function.clone() }
-}
-
-/// A function as the source knows it, without its parameters: compilers make functions of their own
-/// of regions.
-pub fn function(name: &str) -> &str {
-    let ends = [" [clone ", "._omp_fn", ".omp_outlined"].into_iter().filter_map(|end| name.find(end));
-    let name = &name[..ends.min().unwrap_or(name.len())];
-    let name = name.strip_suffix("__").or_else(|| name.strip_suffix("._omp")).unwrap_or(name);
-    without_parameters(name.strip_suffix(" const").unwrap_or(name))
-}
-
-/// A name without the parentheses at its end and what they hold.
-fn without_parameters(name: &str) -> &str {
-    let mut open = 0u32;
-    if !name.ends_with(')') {
-        return name;
-    }
-    for (at, c) in name.char_indices().rev() {
-        match c {
-            ')' => open += 1,
-            '(' if open == 1 && at > 0 => return &name[..at],
-            '(' => open = open.saturating_sub(1),
-            _ => {}
-        }
-    }
-    name
-}
-
-/// The place of a region.
-fn region(usage: &Usage, number: Option<RegionNo>) -> Place {
-    let Some(region) = number.and_then(|n| usage.regions.get(&n)) else { return Place::default() };
-    Place {
-        file: region.file.clone(),
-        line: region.line,
-        function: region.function.as_deref().map(function).map(str::to_owned),
-    }
-}
-
-/// The regions that use objects, most accesses first.
-pub(crate) fn uses(usage: &Usage, members: &[&ObjectUse]) -> Vec<Use> {
-    let mut all: BTreeMap<Option<RegionNo>, (Amount, u64)> = BTreeMap::new();
-    for (number, amount) in members.iter().flat_map(|m| &m.regions) {
-        let units = amount.units().1;
-        let (largest, sum) = all.entry(*number).or_insert((*amount, 0));
-        if units > largest.units().1 {
-            *largest = *amount;
-        }
-        *sum = sum.saturating_add(units);
-    }
-    let mut all: Vec<(u64, Use)> = all
-        .into_iter()
-        .map(|(number, (amount, sum))| (sum, Use { place: region(usage, number), accesses: amount }))
-        .collect();
-    all.sort_by_key(|(sum, _)| Reverse(*sum));
-    all.into_iter().map(|(_, one)| one).collect()
-}
 
 /// A finding.
 pub(crate) fn finding(usage: &Usage, members: &[&ObjectUse], found: &Diagnosis, fixes: Vec<Fix>) -> Finding {
@@ -227,7 +166,7 @@ fn reason(usage: &Usage) -> NoFindingReason {
 
 #[cfg(test)]
 mod tests {
-    use super::function;
+    use crate::place::function;
 
     #[test]
     fn regions_have_the_names_of_their_functions() {

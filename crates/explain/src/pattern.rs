@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 use homenode_dataset::tables::FirstTouch;
 use serde::Serialize;
 
-use crate::explanation::Place;
 use crate::lines::LineUse;
+use crate::place::Place;
 use crate::usage::{Class, ObjectUse, Who};
 
 /// Percent of the pages that one thread touches first where first touch is called serial.

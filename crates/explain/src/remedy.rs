@@ -3,8 +3,8 @@
 use homenode_schemes::padding::PaddingAdvice;
 use serde::Serialize;
 
-use crate::explanation::Place;
 use crate::pattern::{Diagnosis, Pattern};
+use crate::place::Place;
 
 /// What kind of change a fix is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::explanation::{Explanation, Place};
+use crate::explanation::Explanation;
+use crate::place::Place;
 use crate::warning::{Warning, WarningKind};
 
 /// Most bytes of a source file whose lines are counted.

@@ -151,7 +151,7 @@ impl Carry {
         if real.is_dir() {
             self.walk(&real, &mut found);
             for folder in found.iter().filter(|f| f.ends_with("pyvenv.cfg")).filter_map(|f| f.parent()) {
-                python::environment(folder, self);
+                python::interpreters(folder).any(|interpreter| self.program(&interpreter).is_ok());
             }
         } else {
             found.push(real);
@@ -225,7 +225,11 @@ impl Carry {
                 }
             }
         }
-        python::interpreter(path, &real, self);
+        for python in python::files(path, &real) {
+            if !self.items.contains_key(&python.known_by) {
+                python.folders.iter().for_each(|folder| _ = self.add_all(folder));
+            }
+        }
         Ok(())
     }
 

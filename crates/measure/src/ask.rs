@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::axes::{Mix, NodeNumber, NodePair, Op, PageSize, Stores};
 use crate::cell::{CellUnit, MeasuredCell, Subject};
 use crate::host::{Host, HostNode};
-use crate::item::{
-    Chase, CoreToCore, Load, MigrationTest, Mix, NodeNumber, NodePair, Op, PageSize, Stores, Streams, Visit,
-};
+use crate::item::{Chase, CoreToCore, Load, MigrationTest, Streams, Visit};
 
 /// A kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

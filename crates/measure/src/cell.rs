@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::item::{CpuNumber, Mix, NodeNumber, NodePair, Op, PageSize, Stores};
+use crate::axes::{CpuNumber, Mix, NodeNumber, NodePair, Op, PageSize, Stores};
 use crate::stats::SampleSummary;
 
 /// What a cell is about: two cells with equal subjects are comparable.

@@ -70,8 +70,8 @@ fn difference<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::axes::{NodePair, PageSize};
     use crate::cell::CellUnit;
-    use crate::item::{NodePair, PageSize};
 
     fn cell(unit: CellUnit, samples: &[f64]) -> MeasuredCell {
         let subject = Subject::Latency { pair: NodePair::new(0, 0), page: PageSize::Small };

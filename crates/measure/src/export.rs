@@ -6,7 +6,7 @@ use homenode_machine::Machine;
 use homenode_model::{MbPerS, NodeId, Ns};
 use homenode_statistics::Sorted;
 
-use crate::item::{NodeNumber, NodePair, PageSize};
+use crate::axes::{NodeNumber, NodePair, PageSize};
 use crate::measurement::Measurement;
 
 /// The source that a measured number names.

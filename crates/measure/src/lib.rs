@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod axes;
 mod cell;
 mod compare;
 mod export;
@@ -46,14 +47,12 @@ mod streaming;
 mod synthetic;
 
 pub use ask::{IDLE, MeasurePlan, MeasureRequest, MeasurementKind, plan};
+pub use axes::{CpuNumber, Mix, NodeNumber, NodePair, Op, PageSize, Stores};
 pub use cell::{CellUnit, Credibility, MeasuredCell, Proof, Subject};
 pub use compare::{CellChange, CellDifference, diff};
 pub use export::{machine_file, memory_attributes};
 pub use host::{Firmware, Host, HostError, HostNode, HostState};
-pub use item::{
-    Chase, CoreToCore, CpuNumber, Load, MigrationTest, Mix, NodeNumber, NodePair, Op, PageSize, Stores,
-    Streams, Visit,
-};
+pub use item::{Chase, CoreToCore, Load, MigrationTest, Streams, Visit};
 pub use measurement::{KNEE, Measurement, ReadError, knee, measure, passes_on};
 pub use prober::Prober;
 pub use real::{HostMeasurer, Sabotage};

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::ask::{MeasurePlan, MeasureRequest};
+use crate::axes::{Mix, NodeNumber, NodePair, Op, PageSize, Stores};
 use crate::cell::{Credibility, MeasuredCell, Subject};
 use crate::host::Host;
-use crate::item::{Mix, NodeNumber, NodePair, Op, PageSize, Stores, Visit};
+use crate::item::Visit;
 use crate::passes;
 use crate::prober::Prober;
 

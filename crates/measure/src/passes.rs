@@ -34,8 +34,8 @@ pub(crate) fn merge(mut passes: Vec<MeasuredCell>) -> Option<MeasuredCell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::axes::{NodeNumber, NodePair, PageSize};
     use crate::cell::CellUnit;
-    use crate::item::{NodeNumber, NodePair, PageSize};
 
     fn latency(samples: &[f64]) -> MeasuredCell {
         let pair = NodePair { cpu: NodeNumber(0), memory: NodeNumber(0) };

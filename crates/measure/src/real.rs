@@ -7,14 +7,17 @@ mod loaded;
 mod migration;
 mod next_touch;
 mod place;
+mod pool;
 mod proof;
 mod team;
+mod trouble;
 
+use crate::axes::NodeNumber;
 use crate::cell::MeasuredCell;
 use crate::host::Host;
-use crate::item::{NodeNumber, Visit};
+use crate::item::Visit;
 use crate::prober::Prober;
-use place::Pool;
+use pool::Pool;
 
 /// A fault that is put in on purpose, to show that it is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,8 @@
 use homenode_machine::{Bus, Machine};
 use homenode_model::{NodeId, Ways};
 
-use crate::item::{NodePair, Op, Stores, Streams};
+use crate::axes::{NodePair, Op, Stores};
+use crate::item::Streams;
 
 /// Bytes of a number.
 const NUMBER: u64 = 8;

@@ -9,9 +9,10 @@ use homenode_machine::Machine;
 use homenode_model::{Bytes, NodeId};
 
 use crate::ask::IDLE;
+use crate::axes::{CpuNumber, NodeNumber, NodePair, Op, PageSize};
 use crate::cell::{CellUnit, MeasuredCell, Proof, Subject};
 use crate::host::Host;
-use crate::item::{CpuNumber, Load, MigrationTest, NodeNumber, NodePair, Op, PageSize, Streams, Visit};
+use crate::item::{Load, MigrationTest, Streams, Visit};
 use crate::prober::Prober;
 use crate::stats::SampleSummary;
 use crate::streaming;

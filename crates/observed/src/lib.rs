@@ -19,45 +19,17 @@ mod homes;
 pub mod names;
 pub mod rows;
 pub mod stream;
+mod summary;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use homenode_dataset::{Basis, Dataset, DatasetError, DatasetMeta, MemoryDataset, RowSink};
-use homenode_wire::live::SourceAnswers;
+use homenode_dataset::{Dataset, DatasetError, DatasetMeta, MemoryDataset, RowSink};
 
 pub use homenode_dataset::folder::STREAMS;
 pub use stream::{StreamFolder, StreamState};
-
-/// What all streams of a recording say together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StreamsSummary {
-    /// Rows of `accesses`.
-    pub seen_rows: u64,
-    /// Number of reports of the source that somebody used a page.
-    pub sightings: u64,
-    /// Objects.
-    pub objects: u64,
-    /// Runs of pages that moved.
-    pub migrations: u64,
-    /// What tells, of the process that told most.
-    pub source: String,
-    /// What its answers are.
-    pub says: SourceAnswers,
-    /// Processes whose stream has no end: they were killed, or went on as another program.
-    pub early: Vec<u32>,
-    /// Touches that were lost for want of room.
-    pub lost: u64,
-    /// Memory of homenode for watching, and memory that was watched, in bytes.
-    pub state: [u64; 2],
-    /// CPU time of homenode in all processes, in nanoseconds.
-    pub own_ns: u64,
-    /// What cannot be read of the streams, a sentence each.
-    pub unread: Vec<String>,
-    /// Sentences for a person.
-    pub notes: Vec<String>,
-}
+pub use summary::{StreamsSummary, basis};
 
 /// Sentences of one kind that are kept.
 const SENTENCES: usize = 64;
@@ -73,14 +45,6 @@ pub fn adopt(set: Dataset) -> Result<Dataset, DatasetError> {
     let (mut meta, mut tables) = (set.meta().clone(), MemoryDataset::default());
     write(&streams, &mut tables, &mut meta)?;
     Ok(Dataset::of_memory(meta, tables))
-}
-
-/// The basis of numbers with these answers.
-pub const fn basis(says: SourceAnswers) -> Basis {
-    match says {
-        SourceAnswers::Sampled { one_in } if one_in > 0 => Basis::Sampled { one_in },
-        _ => Basis::Presence,
-    }
 }
 
 /// Fills a data set from the streams in `folder`, and completes what `meta` says of it.

@@ -21,7 +21,7 @@ use crate::firsts::{ObjectFirstTouches, ObjectToucher};
 use crate::homes::ObservedHomes;
 use crate::names::ObservedNames;
 use crate::stream::{StreamState, records};
-use crate::{StreamsSummary, basis};
+use crate::summary::{StreamsSummary, basis};
 
 /// How many objects, regions, intervals and threads the processes before have.
 #[derive(Clone, Debug, Default)]

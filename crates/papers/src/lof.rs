@@ -23,7 +23,7 @@ use homenode_table::{Cell, Column, Table};
 
 use super::numbers::{PROGRAMS, Program, SCHEMES};
 use super::runs::{Case, Run, Workshop};
-use super::series::Series;
+use super::series::{Series, Times};
 use crate::ask::Ask;
 use crate::verdict::Shown;
 
@@ -43,9 +43,6 @@ pub struct Lof<'a> {
     machine: Machine,
     shop: Workshop<'a>,
 }
-
-/// A program's runs with one model of the CPU: times by scheme.
-type Times = BTreeMap<&'static str, Series>;
 
 impl<'a> Lof<'a> {
     /// On the preset `machine`, or the one asked for.

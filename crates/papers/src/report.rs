@@ -8,6 +8,7 @@ mod html;
 mod judge;
 mod keep;
 mod markdown;
+mod results;
 mod svg;
 
 use std::path::{Path, PathBuf};
@@ -22,25 +23,7 @@ use crate::ask::Ask;
 use crate::catalogue::{ENTRIES, Entry};
 use crate::verdict::{Says, Shown};
 use keep::Keep;
-
-/// What a table or figure yielded.
-#[derive(Clone, Debug)]
-pub struct Done {
-    /// Which.
-    pub entry: &'static Entry,
-    /// The table's JSON with `verdicts`, `lacks`, `seconds` and `command`; or `error`.
-    pub result: Value,
-}
-
-/// All tables and figures that were asked for.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// In the order of the catalogue.
-    pub done: Vec<Done>,
-    /// Somebody asked to stop before all were done, or one failed.
-    pub partial: bool,
-    small: bool,
-}
+pub use results::{Done, Report};
 
 /// The form of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,35 +9,26 @@
 
 mod heat;
 mod modelled;
+mod setting;
 mod stand_ins;
 
 use std::time::Duration;
 
-use homenode_error::{Context, Result};
-use homenode_machine::Machine;
+use homenode_error::Result;
 use homenode_measure::{
-    Chase, Credibility, Host, HostMeasurer, MeasurePlan, MeasureRequest, Measurement, NodePair, Op, PageSize,
-    Prober, Stores, Streams, Subject, Synthetic, Visit, measure,
+    Chase, Credibility, Measurement, NodePair, Op, PageSize, Stores, Streams, Subject, Visit,
 };
 use homenode_table::{Cell, Column, Table};
 use homenode_task::Task;
-use stand_ins::{Away, StandIns};
+pub use setting::Robertson;
+use setting::{MACHINE, THIS};
+use stand_ins::{Away, Bricks, StandIns, shown};
 
 use crate::ask::Ask as Asked;
 use crate::verdict::{Says, Shown};
 
-/// The machine of the paper.
-const MACHINE: &str = "origin3000";
-/// The machine that one sits at.
-const THIS: &str = "this";
-/// A node of a description is to have room for the arrays of two threads, three each, and as much
-/// again.
-const FITS: u64 = 12;
 /// Shares within this percentage of the paper's count as reached.
 const NEAR: f64 = 25.0;
-
-/// A pair of the paper: the bricks of a thread and of its memory.
-type Bricks = (u16, u16);
 
 /// An experiment of Table 1: its number, its pairs, scale and triad in 10^6 bytes a second.
 struct Bandwidths {
@@ -62,41 +53,7 @@ const TABLE_1: [Bandwidths; 8] = [
 /// Figure 2, in the words of section 3: 50 % more one router away, twice as much two routers away.
 const FIGURE_2: [(Away, f64); 3] = [(Away::Here, 1.0), (Away::OneRouter, 1.5), (Away::TwoRouters, 2.0)];
 
-/// What is measured, and with what.
-pub struct Robertson<'a> {
-    host: Host,
-    prober: Box<dyn Prober>,
-    task: &'a dyn Task,
-    buffer: u64,
-}
-
-impl<'a> Robertson<'a> {
-    /// Computed from the description of the paper's machine or the one asked for, or measured on
-    /// this one.
-    ///
-    /// # Errors
-    /// There is no such machine; nobody says what this machine has.
-    pub fn new(ask: &Asked, task: &'a dyn Task) -> Result<Self> {
-        let asked = ask.machine.as_deref().unwrap_or(MACHINE);
-        if asked == THIS {
-            let host = Host::this().context(|| "cannot tell what this machine has".into())?;
-            let prober = Box::new(HostMeasurer::new(&host));
-            let buffer = MeasureRequest { buffer: ask.buffer, ..MeasureRequest::all() }.buffer_on(&host);
-            return Ok(Self { host, prober, task, buffer });
-        }
-        Ok(Self::described(&homenode_schemes::machine(asked)?, ask.buffer, task))
-    }
-
-    /// Computed from a description; buffers that its smallest node has room for.
-    fn described(machine: &Machine, buffer: Option<u64>, task: &'a dyn Task) -> Self {
-        let host = Host::like(machine);
-        let room = host.with_memory().into_iter().filter_map(|n| host.node(n)).map(|n| n.free / FITS).min();
-        let rule = MeasureRequest { buffer, ..MeasureRequest::all() }.buffer_on(&host);
-        let buffer = buffer.unwrap_or_else(|| rule.min(room.unwrap_or(rule)).max(1 << 20));
-        let prober = Box::new(Synthetic::new(machine));
-        Self { host, prober, task, buffer }
-    }
-
+impl Robertson<'_> {
     /// Figure 2: latency of one brick's memory from all bricks.
     ///
     /// # Errors
@@ -274,75 +231,6 @@ impl<'a> Robertson<'a> {
             ));
         }
     }
-
-    /// What machine ours is from.
-    fn facts(&self, table: &mut Table) {
-        let host = &self.host;
-        let what = if host.synthetic { "computed from the description of" } else { "measured on" };
-        let (cpus, memory) =
-            host.nodes.iter().fold((0, 0), |(c, m), n| (c + n.cpus.len(), m + (n.memory >> 20)));
-        table.fact(
-            "paper_machine",
-            Cell::text("SGI Origin 3000, 16 C-bricks of 4 R14000 600 MHz, not dedicated"),
-        );
-        table.fact(
-            "our_machine",
-            Cell::text(format!(
-                "{what} {}, {}, nodes {}, CPUs {cpus}, memory {memory} MiB",
-                host.cpu_model,
-                host.kernel,
-                host.nodes.len()
-            )),
-        );
-        if !self.host.synthetic {
-            self.host.remarks().into_iter().for_each(|r| table.note(r));
-        }
-    }
-
-    /// Says which rows this machine has not enough nodes for, and what to do.
-    fn rows_that_cannot_be(
-        &self,
-        table: &mut Table,
-        stand_ins: &StandIns,
-        rows: impl Iterator<Item = (&'static str, &'static [Bricks])>,
-    ) {
-        let lacking: Vec<&str> = rows.filter(|(_, p)| stand_ins.pairs(p).is_err()).map(|(n, _)| n).collect();
-        if !lacking.is_empty() {
-            table.note(format!(
-                "{} cannot be had on {} node{} with CPUs and memory; all can on four: homenode lab run --nodes 4 --cpus 2 -- \
-                 homenode paper --machine this …",
-                lacking.join(", "),
-                stand_ins.len(),
-                if stand_ins.len() == 1 { "" } else { "s" }
-            ));
-        }
-        stand_ins.remarks().into_iter().for_each(|r| table.note(r));
-    }
-
-    fn measure(&mut self, items: Vec<Visit>) -> Measurement {
-        // Measuring takes the prober and the host at once.
-        let mut prober = std::mem::replace(&mut self.prober, Box::new(Synthetic::recorded(&self.host)));
-        let measured = self.measure_with(prober.as_mut(), items);
-        self.prober = prober;
-        measured
-    }
-
-    fn measure_with(&self, prober: &mut dyn Prober, items: Vec<Visit>) -> Measurement {
-        let plan = MeasurePlan { items, ..MeasurePlan::default() };
-        let ms = |d: Duration| d.as_millis() as u64;
-        let total = plan.items.iter().map(|i| ms(i.estimate())).sum::<u64>().max(1);
-        let mut progress = self.task.progress("measuring", Some(total));
-        let m = measure(
-            &self.host,
-            &MeasureRequest::all(),
-            &plan,
-            prober,
-            &|| self.task.stop_asked(),
-            &mut |item, _| progress.advance(ms(item.estimate())),
-        );
-        progress.finish();
-        m
-    }
 }
 
 /// The cell of all pairs together.
@@ -367,10 +255,6 @@ fn missing(m: &Measurement, subject: impl Fn(&Subject) -> bool) -> String {
         _ => None,
     });
     why.unwrap_or_else(|| "stopped before it was measured".into())
-}
-
-fn shown(pairs: &[NodePair]) -> String {
-    pairs.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// Table 2: heat diffusion, simulated on a description or run on this machine.
@@ -437,6 +321,7 @@ fn table1_verdicts(shown: &mut Shown, triads: &[(&str, f64, Option<f64>)]) {
 
 #[cfg(test)]
 mod tests {
+    use homenode_machine::Machine;
     use homenode_task::Unattended;
 
     use super::*;

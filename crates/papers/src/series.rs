@@ -1,10 +1,15 @@
 //! Iteration times, and what a run of more iterations takes.
 
+use std::collections::BTreeMap;
+
 use homenode_model::Ps;
 
 /// The last two simulated iterations may differ by this much, as a share, for the rest to be taken
 /// as equal to the last.
 pub const SETTLED: f64 = 0.01;
+
+/// A program's runs with one model of the CPU: times by scheme.
+pub(crate) type Times = BTreeMap<&'static str, Series>;
 
 /// Times of the first iterations of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,11 +7,13 @@
 //! | [`x86`] | how an instruction addresses memory: what the compiler keeps on the stack for itself |
 //! | [`code`](mod@code) | whose code is where; what of the system's libraries counts |
 //! | [`cpu`] | an emulated thread: the check of the filter |
+//! | [`cpus`] | the places of all emulated threads |
 //! | [`fast`] | the same for what only loads or only stores, in assembly |
 //! | [`hook`] | what QEMU calls |
 
 pub mod code;
 pub mod cpu;
+pub mod cpus;
 pub mod fast;
 pub mod hook;
 pub mod x86;

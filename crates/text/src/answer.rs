@@ -8,6 +8,7 @@ use homenode_report::time::RoundTime;
 use homenode_report::{RecordingReport, Share, Unit};
 
 use crate::human::{bytes, count, elided, glued, grouped, modelled, percent, plain, plural, time, width};
+use crate::touchers::touched_by;
 use homenode_model::{Bytes, Ns};
 
 /// Columns of the first lines, however wide the terminal is.
@@ -77,7 +78,7 @@ fn worst(report: &RecordingReport, most: usize) -> Option<String> {
         // Accesses of one object are no part of sightings of all.
         _ => "most of these to ".to_owned(),
     };
-    let touched = crate::objects::touched_by(&worst.first_touch);
+    let touched = touched_by(&worst.first_touch);
     let after = if touched.is_empty() { touched } else { format!(", first touched by {touched}") };
     let room = most.saturating_sub(width(&before) + width(&after));
     let name = name(worst);

@@ -159,7 +159,7 @@ pub fn touched(finding: &Finding) -> String {
 
 /// A function without what a compiler added. Older clangs give a region's function no name.
 fn function_name(function: &str) -> &str {
-    match homenode_explain::observed::function(function).trim_end_matches('_') {
+    match homenode_explain::place::function(function).trim_end_matches('_') {
         "" => "a parallel region",
         name => name,
     }

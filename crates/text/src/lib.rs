@@ -8,6 +8,7 @@
 //! | [`table`] | a table of results in that form |
 //! | [`answer`] | the first lines on a recording, and the notes below its tables |
 //! | [`objects`] | its tables: a row an object |
+//! | [`touchers`] | who touched an object's pages first |
 //! | [`page`] | all of that together |
 //! | [`map`] | the residency picture |
 //! | [`measured`] | what memory costs: matrices and rows |
@@ -32,3 +33,4 @@ pub mod objects;
 pub mod page;
 pub mod planned;
 pub mod table;
+pub mod touchers;

@@ -9,7 +9,7 @@ use homenode_model::{Bytes, NodeId, Ns, ObjectId};
 use homenode_report::objects::{NodeAmount, NodePages, ObjectReport};
 use homenode_report::{Amount, RecordingReport, Share, Unit};
 use homenode_text::answer;
-use homenode_text::objects::touched_by;
+use homenode_text::touchers::touched_by;
 use homenode_view::live::{NodeSightings, Pulse};
 use serde_json::{Value, json};
 

@@ -15,27 +15,11 @@ use homenode_log::{LogError, Mark, Record, RecordKind};
 use homenode_model::Ns;
 use homenode_rounds::{Begins, Hindsight};
 
+pub use crate::facts::IterationOrigin;
+use crate::rank::rank;
+
 /// Records of a log that tell where its thread stands among the others.
 const HEAD: usize = 4;
-
-/// How the iterations of a recording are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IterationOrigin {
-    /// The program called `hn_iteration`.
-    Told,
-    /// They were found in the sequence of regions.
-    Found,
-}
-
-impl IterationOrigin {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Told => "told",
-            Self::Found => "found",
-        }
-    }
-}
 
 /// Program counters of the forks that a compiler made of one line of the source. Each has the
 /// program counter that stands for all forks of the line. A compiler that unrolls a short loop
@@ -76,7 +60,7 @@ fn initial(logs: &[PathBuf]) -> Result<Option<&PathBuf>, LogError> {
         {
             head.push(record);
         }
-        let rank = crate::order::rank(&head);
+        let rank = rank(&head);
         if !head.is_empty() && first.is_none_or(|(r, _)| rank < r) {
             first = Some((rank, path));
         }

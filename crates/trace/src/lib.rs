@@ -13,14 +13,17 @@
 
 #![forbid(unsafe_code)]
 
+mod facts;
 pub mod firsts;
 pub mod found;
 mod order;
 pub mod padding;
+mod rank;
 mod recording;
 pub mod space;
 pub mod step;
 pub mod turns;
 
-pub use order::{BypassRecord, Order, RecordSource, StepSink};
-pub use recording::{OpenError, ProgramFacts, Trace, open};
+pub use facts::{BypassRecord, Trace};
+pub use order::{Order, RecordSource, StepSink};
+pub use recording::{OpenError, ProgramFacts, open};

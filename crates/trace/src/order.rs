@@ -24,13 +24,14 @@ mod marks;
 use std::collections::HashMap;
 
 use homenode_log::decode::Access;
-use homenode_log::{LogError, Mark as LogMark, Record, RecordKind, Wrong};
+use homenode_log::{LogError, Record, RecordKind, Wrong};
 use homenode_model::{LineNo, ThreadId, Ticks};
 use homenode_rounds::Begins;
 
+use crate::facts::{BypassRecord, IterationOrigin, Trace};
 use crate::firsts::UnitFirstTouches;
-use crate::found::{IterationOrigin, Pending};
-use crate::recording::Trace;
+use crate::found::Pending;
+use crate::rank::rank;
 use crate::space::{AddressSpace, SegmentCache};
 use crate::step::{Mark, Sync, SyncId};
 use crate::turns::LockTurns;
@@ -226,20 +227,6 @@ struct Counts {
     empty: u64,
     /// Threads whose logs have a record of their end.
     finished: u64,
-}
-
-/// What the recorder says about lines that bypass its filter, because one thread writes and another
-/// uses them between two barriers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BypassRecord {
-    /// Lines.
-    pub lines: u64,
-    /// Accesses that passed the filter for this reason.
-    pub accesses: u64,
-    /// Threads that reached the recorder's cap, after which the lines were filtered again.
-    pub capped: u64,
-    /// Fences and task waits: synchronisation whose partner the recorder does not know.
-    pub fences: u64,
 }
 
 const WAITS: u64 = u64::MAX;
@@ -525,21 +512,6 @@ impl<S: RecordSource> Order<S> {
         }
         Ok(())
     }
-}
-
-/// What numbers threads: the initial thread, then by first team and number in it, then by creation.
-pub(crate) fn rank(first: &[Record]) -> (bool, u64, u64, u64) {
-    let (mut id, mut team) = (0, (u64::MAX, 0));
-    for r in first {
-        match r.what {
-            RecordKind::Mark(LogMark::ThreadStart { id: i, .. }) => id = i,
-            RecordKind::Mark(LogMark::TaskBegin { instance, number, .. }) if team.0 == u64::MAX => {
-                team = (instance, number);
-            }
-            _ => {}
-        }
-    }
-    (id != 0, team.0, team.1, id)
 }
 
 #[cfg(test)]

@@ -1,51 +1,15 @@
-//! A recording as a whole: its logs, opened, and what is known of it once they have been read.
+//! A recording's logs, opened.
 
 use std::path::PathBuf;
 
 use homenode_log::LogError;
 use homenode_log::file::LogReader;
-use homenode_model::{ObjectId, ThreadId};
 
-use crate::firsts::UnitFirstTouches;
-use crate::found::{self, Copies, IterationOrigin};
-use crate::order::{BypassRecord, Order};
+use crate::found::{self, Copies};
+use crate::order::Order;
 use crate::padding::Padding;
-use crate::space::{AddressSpace, Birth, StaticObject, TracedObject};
-use crate::step::ByteRange;
+use crate::space::{AddressSpace, StaticObject};
 use crate::turns::LockTurns;
-
-/// What is known of the recording after it was read.
-#[derive(Clone, Debug, Default)]
-pub struct Trace {
-    /// Threads.
-    pub threads: usize,
-    /// Passed accesses.
-    pub accesses: u64,
-    /// Times a thread had to be let go because the recording was cut off.
-    pub cut_off: u64,
-    /// Threads whose log does not tell of their end.
-    pub unfinished: u64,
-    /// Logs without a record.
-    pub empty: u64,
-    /// Lines that bypass the recorder's filter.
-    pub bypass: BypassRecord,
-    /// Why the recording could not be read to its end.
-    pub damage: Option<String>,
-    /// Objects by id.
-    pub objects: Vec<TracedObject>,
-    /// Canonical ranges of the objects.
-    pub ranges: Vec<(ByteRange, ObjectId)>,
-    /// Allocations and static variables in order of birth; of many allocations the first.
-    pub births: Vec<Birth>,
-    /// The threads' stacks.
-    pub stacks: Vec<(ThreadId, ByteRange)>,
-    /// Program counter of each region.
-    pub region_pcs: Vec<u64>,
-    /// How the iterations are known; `None`: there are none.
-    pub iterations: Option<IterationOrigin>,
-    /// Who touched what first.
-    pub firsts: UnitFirstTouches,
-}
 
 /// Why a recording's logs cannot be opened.
 #[derive(Debug, thiserror::Error)]

@@ -11,8 +11,8 @@ use homenode_symbols::{self as symbols, Common, Resolver};
 
 use homenode_wire::facts::{Facts, ObjectFacts, Origin};
 
-use crate::answer::{self, Worked};
 use crate::facts::{addresses, numbered};
+use crate::worked::{Worked, worked};
 
 /// What things are called in the source of a process.
 #[derive(Clone, Debug, Default)]
@@ -335,7 +335,7 @@ fn short(name: &str) -> String {
 /// use other nodes.
 pub fn all(facts: &Facts, names: &SourceNames) -> Vec<Advice> {
     let mut said: Vec<Advice> = Vec::new();
-    if answer::worked(facts) == Worked::ThreadsNotBound {
+    if worked(facts) == Worked::ThreadsNotBound {
         return said;
     }
     for object in &facts.objects.most {

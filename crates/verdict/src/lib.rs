@@ -5,6 +5,7 @@
 //! |---|---|
 //! | the reports of a run's processes, read back | [`facts`] |
 //! | names from the source, and what to change there | [`advice`] |
+//! | whether moving pages paid | [`worked`](mod@worked) |
 //! | the answer in three lines | [`answer`] |
 //! | loops whose iterations homenode hands out | [`schedule`] |
 //! | the closing report, as text and as JSON | [`report`] |
@@ -18,3 +19,4 @@ pub mod facts;
 pub mod report;
 pub mod schedule;
 pub mod text;
+pub mod worked;

@@ -9,9 +9,10 @@ use homenode_wire::facts::{Arming, Facts, KnownMoves, ObjectFacts, Region, Round
 use serde_json::{Value, json};
 
 use crate::advice::{self, SourceNames};
-use crate::answer::{self, Answer, PREFIX, Worked};
+use crate::answer::{Answer, PREFIX};
 use crate::schedule;
-use crate::text::{COLUMNS, percent, seconds, wrapped};
+use crate::text::{COLUMNS, mib, percent, seconds, wrapped};
+use crate::worked::{self, Worked};
 
 /// Schema and version of the JSON form.
 pub const SCHEMA: &str = "homenode/run/2";
@@ -52,7 +53,7 @@ impl RunReport<'_> {
         };
         let room = COLUMNS - PREFIX.len();
         // Where only loops were looked at, they are the answer's first line.
-        if !self.processes.first().is_some_and(answer::looked_at_loops_alone) {
+        if !self.processes.first().is_some_and(worked::looked_at_loops_alone) {
             lines
                 .extend(schedule::of(self.processes).map(|d| format!("{PREFIX}{}", schedule::line(d, room))));
         }
@@ -126,7 +127,7 @@ fn process(out: &mut String, f: &Facts, names: &SourceNames, several: bool) -> s
     if let (0, Some(why)) = (f.nodes, &f.stopped) {
         return writeln!(out, "  stopped    {}; what it did before is not known", foreign::clean(why));
     }
-    if answer::looked_at_loops_alone(f) {
+    if worked::looked_at_loops_alone(f) {
         return f.schedule.iter().flat_map(schedule::details).try_for_each(|line| writeln!(out, "  {line}"));
     }
     // What it came to stands first, and next to it why it came to no more.
@@ -154,11 +155,6 @@ fn process(out: &mut String, f: &Facts, names: &SourceNames, several: bool) -> s
         writeln!(out, "  advice     {line}")?;
     }
     Ok(())
-}
-
-/// The size of `pages` small pages.
-pub(crate) fn mib(pages: u64) -> String {
-    format!("{:.1} MiB", pages as f64 / 256.0)
 }
 
 fn what_moved(out: &mut String, f: &Facts) -> std::fmt::Result {
@@ -340,7 +336,7 @@ fn process_json(f: &Facts, names: &SourceNames) -> Value {
         "remote_held_back": share_json(f.guard.held),
         "plan": plan_json(f),
         "verdict": f.guard.to_string(),
-        "worked": answer::worked(f).name(),
+        "worked": worked::worked(f).name(),
         "threads": {
             "seen": f.threads.threads,
             "unbound": f.threads.unbound,
@@ -536,7 +532,7 @@ fn iteration(out: &mut String, f: &Facts) -> std::fmt::Result {
 /// What it came to, in one line.
 fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
     let moved = f.objects.moved;
-    let (a, (b, whose)) = (f.guard.moved, answer::compared(f));
+    let (a, (b, whose)) = (f.guard.moved, worked::compared(f));
     let groups = format!(
         "remote in {} of {} samples of moved pages, in {} of {} of those {whose} (presence)",
         share(a),
@@ -544,7 +540,7 @@ fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
         share(b),
         b.all
     );
-    let says = match answer::worked(f) {
+    let says = match worked::worked(f) {
         Worked::NothingSeen => {
             "nothing to do: no parallel region was seen; the program has no OpenMP, or one that homenode does not know".into()
         }
@@ -568,7 +564,7 @@ fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
         }
         Worked::Contested => format!(
             "no placement lasts: {} were used by another node each time that homenode looked (presence); {moved} pages were moved (exact)",
-            mib(f.guard.contested / answer::SMALL_PAGE)
+            mib(f.guard.contested / worked::SMALL_PAGE)
         ),
         Worked::ThreadsChange => format!(
             "not judged: {} of {} threads changed nodes (sampled), and where they run decides what is remote; {moved} pages \
@@ -581,7 +577,7 @@ fn result(out: &mut String, f: &Facts) -> std::fmt::Result {
             "not judged: {} of {} threads are not bound, and {} (sampled, {} looks); {moved} pages were moved (exact)",
             f.threads.unbound,
             f.threads.threads,
-            answer::why_not_bound(f),
+            worked::why_not_bound(f),
             f.threads.looks
         ),
         Worked::NothingAsked => "no page was moved (exact): the program asked for none by hn_next_touch".into(),

@@ -20,6 +20,11 @@ pub fn percent(part: u64, all: u64) -> String {
     if all == 0 { "–".into() } else { format!("{:.1} %", part as f64 * 100.0 / all as f64) }
 }
 
+/// The size of `pages` small pages.
+pub fn mib(pages: u64) -> String {
+    format!("{:.1} MiB", pages as f64 / 256.0)
+}
+
 /// The first of these that has at most `columns`; otherwise as much of the last as there is room
 /// for.
 pub fn first_that_fits(forms: &[String], columns: usize) -> String {

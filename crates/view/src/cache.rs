@@ -221,7 +221,7 @@ pub fn save(opened: &Opened, model: &PageModel) -> io::Result<()> {
         nodes: model.nodes.clone(),
         units: opened.report.objects.iter().filter_map(unit).collect(),
         drawn: model.objects.iter().filter_map(|o| Some((o.report.object?.0, o.pages))).collect(),
-        places: source::places(&bare),
+        places: bare.places(),
     };
     let new = folder.join(NEW);
     let written = write(&new, &head, &json).and_then(|()| fs::rename(&new, folder.join(FILE)));

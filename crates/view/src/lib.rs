@@ -11,6 +11,7 @@
 //! | [`cache`] | what was drawn, kept beside the recording |
 //! | [`job`] | reads, draws, explains, and serves the page or writes it |
 //! | [`live`] | a recording under way: read again and again while the program runs |
+//! | [`pulse`] | what the program did until now, in a few sums |
 //! | [`history`] | the way of one page of memory |
 //! | [`page`] | the page: one file without a reference to any other |
 //! | [`browser`] | starts the user's browser |
@@ -31,6 +32,7 @@ pub mod live;
 pub mod model;
 pub mod opened;
 pub mod page;
+pub mod pulse;
 pub mod server;
 pub mod source;
 pub mod tiles;

@@ -4,6 +4,8 @@
 //! the last one is a node that the recording does not list. Times are nanoseconds on the
 //! recording's clock.
 
+use std::collections::BTreeSet;
+
 use homenode_dataset::tables::{FirstTouch, Link, Region};
 use homenode_report::moves::MoveSummary as Moved;
 use homenode_report::objects::ObjectReport;
@@ -12,7 +14,7 @@ use homenode_report::time::Timeline;
 use serde::Serialize;
 
 use crate::findings::Findings;
-use crate::source::Excerpt;
+use crate::source::{self, Excerpt};
 use crate::tiles::axis::Columns;
 use crate::tiles::grid::{GridBand, GridLevel};
 use crate::tiles::moves::RecordedMoves;
@@ -75,6 +77,26 @@ pub struct PageModel {
     pub stopped: bool,
     /// A first look: one row of accesses in this number was read. None: all were.
     pub one_in: Option<u64>,
+}
+
+impl PageModel {
+    /// The places in the source that the page names, those of findings first.
+    pub fn places(&self) -> Vec<(String, u32)> {
+        let mut all = Vec::new();
+        for finding in self.findings.iter().flat_map(|f| &f.findings) {
+            let of_fixes = finding.fixes.iter().filter_map(|f| f.at.as_ref());
+            let of_variables = finding.variables.iter().map(|v| &v.place);
+            all.extend(of_fixes.chain(of_variables).map(|at| (at.file.clone(), at.line)));
+        }
+        for object in &self.objects {
+            all.push((object.report.file.clone(), object.report.line));
+            all.extend(object.report.first_touch.iter().take(2).map(|t| (t.file.clone(), t.line)));
+        }
+        all.extend(self.regions.iter().map(|r| (r.file.clone(), r.line)));
+        let mut known = BTreeSet::new();
+        let named = all.into_iter().filter_map(|(file, line)| Some((file?, line?)));
+        named.filter(|place| known.insert(place.clone())).take(4 * source::MOST).collect()
+    }
 }
 
 /// An object with its pictures.

@@ -84,7 +84,8 @@ impl Opened {
     /// them.
     pub fn complete(&self, model: &mut PageModel) {
         model.findings.clone_from(&self.findings);
-        model.sources = self.source.as_deref().map(|folder| source::of(model, folder)).unwrap_or_default();
+        let around = |folder| source::around(&model.places(), folder);
+        model.sources = self.source.as_deref().map(around).unwrap_or_default();
     }
 
     /// Puts the page's model of another recording beside the model of this one.

@@ -4,20 +4,17 @@
 //! that the user names; only files that are called as source files are, of ordinary size, are read;
 //! and only lines around the named ones are shown.
 
-use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use homenode_dataset::foreign;
 use serde::Serialize;
-
-use crate::model::PageModel;
 
 /// Lines before and behind a named one.
 const AROUND: usize = 4;
 /// Most bytes of a file.
 const MOST_BYTES: u64 = 4 << 20;
 /// Most excerpts of a page.
-const MOST: usize = 60;
+pub const MOST: usize = 60;
 /// Most characters of a line.
 const MOST_COLUMNS: usize = 160;
 /// Most parts of a path that are looked for.
@@ -85,29 +82,6 @@ fn excerpt(folder: &Path, file: &str, line: u32) -> Option<Excerpt> {
         first: first as u32 + 1,
         lines,
     })
-}
-
-/// The places that the page names, those of findings first.
-pub fn places(model: &PageModel) -> Vec<(String, u32)> {
-    let mut all = Vec::new();
-    for finding in model.findings.iter().flat_map(|f| &f.findings) {
-        let of_fixes = finding.fixes.iter().filter_map(|f| f.at.as_ref());
-        let of_variables = finding.variables.iter().map(|v| &v.place);
-        all.extend(of_fixes.chain(of_variables).map(|at| (at.file.clone(), at.line)));
-    }
-    for object in &model.objects {
-        all.push((object.report.file.clone(), object.report.line));
-        all.extend(object.report.first_touch.iter().take(2).map(|t| (t.file.clone(), t.line)));
-    }
-    all.extend(model.regions.iter().map(|r| (r.file.clone(), r.line)));
-    let mut known = BTreeSet::new();
-    let named = all.into_iter().filter_map(|(file, line)| Some((file?, line?)));
-    named.filter(|place| known.insert(place.clone())).take(4 * MOST).collect()
-}
-
-/// Lines around the places that the page names, from files below `folder`.
-pub fn of(model: &PageModel, folder: &Path) -> Vec<Excerpt> {
-    around(&places(model), folder)
 }
 
 /// Lines around places, from files below `folder`.

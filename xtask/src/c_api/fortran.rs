@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{CApi, Function, Item, WIDTH, filled};
+use super::api::{CApi, Function, Item};
+use super::comment::{WIDTH, filled};
 
 const HEAD: &str = "\
 ! homenode: tell the run-time system what it cannot see, and place threads and memory. See

@@ -1,6 +1,6 @@
 //! Reads the source of the C API.
 
-use super::{CApi, CStruct, Code, Function, Item};
+use super::api::{CApi, CStruct, Code, Function, Item};
 
 /// The whole of it.
 pub fn api(codes: &str, files: &[impl AsRef<str>]) -> Result<CApi, String> {

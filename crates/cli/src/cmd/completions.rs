@@ -28,9 +28,10 @@ pub struct CompletionsArgs {
 }
 
 impl CompletionsArgs {
-    pub(super) fn run(self) -> Result<Exit> {
+    /// Prints completions for `command`, the whole command line.
+    pub(super) fn run(self, command: Command) -> Result<Exit> {
         let mut script = Vec::new();
-        let mut command = with_names(super::command_line());
+        let mut command = with_names(command);
         clap_complete::generate(self.shell, &mut command, "homenode", &mut script);
         to_stdout(&String::from_utf8_lossy(&script))?;
         Ok(Exit::Done)

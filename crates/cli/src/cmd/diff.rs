@@ -4,6 +4,7 @@ mod comparisons;
 mod folders;
 mod measurements;
 mod recordings;
+mod report;
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +17,9 @@ use homenode_report::compared::Compared;
 
 use crate::args::diff::DiffArgs;
 use crate::exit::Exit;
-use crate::open::{Simulation, data_sets_in, open};
-use crate::task::Terminal;
+use crate::open::data_sets_in;
 use homenode_error::{Context as _, Error, FailureKind, Result};
+use report::report;
 
 /// Most bytes of a file that are read.
 const MOST: u64 = 16 << 20;
@@ -81,9 +82,4 @@ fn side(path: &Path) -> Result<Side> {
     let text = text.context(cannot).map_err(hint)?;
     MemoryWeights::ANY.check(&text, MOST_HELD).context(cannot).map_err(hint)?;
     Ok(if Compared::is(&text) { Side::Comparison(text) } else { Side::Measurement(text) })
-}
-
-/// The report of a recording.
-fn report(path: &Path) -> Result<RecordingReport> {
-    open(path, &Simulation::default(), &Terminal::watching(false)?).map(|set| RecordingReport::of(&set))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Command};
 use clap_mangen::Man;
 use homenode_error::{Context, Result};
 
@@ -25,8 +25,9 @@ pub struct ManArgs {
 }
 
 impl ManArgs {
-    pub(super) fn run(self) -> Result<Exit> {
-        let command = super::command_line().disable_help_subcommand(true);
+    /// Writes the pages of `command`, the whole command line.
+    pub(super) fn run(self, command: Command) -> Result<Exit> {
+        let command = command.disable_help_subcommand(true);
         match self.directory {
             None => {
                 let mut page = Vec::new();

@@ -3,26 +3,26 @@
 mod lab;
 mod live;
 mod names;
+mod program;
 
 pub(super) use lab::modelled;
 
-use std::ffi::OsString;
 use std::fs;
 
-use homenode_error::{Context, Error, Result};
+use homenode_error::{Context, Result};
 use homenode_job::part::RankSummary;
-use homenode_kernels::{BuildVariant, Kernel};
 use homenode_launch::program::{find, refuse_unrecordable};
 use homenode_launch::rank::own_path;
 use homenode_launch::record::directory::RecordingTarget;
-use homenode_launch::record::{self, AccessRecorder, OutputTarget, RecordSpec, finish};
+use homenode_launch::record::{self, AccessRecorder, OutputTarget, RecordSpec};
 
 use super::summary::{Form, Summary};
 use crate::args::record::{Filter, On, RecordArgs};
-use crate::args::subject::{CommandSubject, RunArgs, not_a_program};
+use crate::args::subject::CommandSubject;
 use crate::exit::Exit;
 use crate::output::say;
 use crate::task::Terminal;
+use program::program;
 
 impl RecordArgs {
     pub(super) fn run(mut self) -> Result<Exit> {
@@ -59,7 +59,7 @@ impl RecordArgs {
         };
         summary.starts();
         let recorded = record::record(&spec, &Terminal::default())?;
-        let report = finish::report(&recorded, self.quiet);
+        let report = record::report(&recorded, self.quiet);
         summary.write(&report, Form::TEXT, |rank, place| RankSummary {
             recording: Some(recorded.recording.path.display().to_string()),
             ..RankSummary::new(rank, place, spec.command(), recorded.status, recorded.elapsed)
@@ -101,32 +101,5 @@ impl RecordArgs {
                 Err(error)
             }
         }
-    }
-}
-
-/// Program, arguments, and the name from which the recording's name is made.
-fn program(
-    subject: CommandSubject,
-    run: &RunArgs,
-    way: AccessRecorder,
-) -> Result<(OsString, Vec<OsString>, OsString)> {
-    match subject {
-        CommandSubject::Kernel { name, args } => {
-            let kernel = Kernel::find(&name)?;
-            let mut all = kernel.arguments(run.class.as_deref(), run.threads)?;
-            all.extend(args);
-            let variant = match way {
-                AccessRecorder::Instrumented => BuildVariant::Instrumented,
-                AccessRecorder::Emulated => BuildVariant::Linked,
-            };
-            let binary = kernel.build(variant, &Terminal::default())?;
-            Ok((binary.into(), all, kernel.name.into()))
-        }
-        CommandSubject::Program { program, args } => match &run.class {
-            None => Ok((program.clone(), args, program)),
-            Some(class) => Err(Error::usage(format!("--class {class} is for kernels"))
-                .hint("give a program's own options after it: -- ./app …")),
-        },
-        CommandSubject::Recording(path) => Err(not_a_program(&path)),
     }
 }

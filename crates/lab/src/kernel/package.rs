@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::apt::{Apt, help, tool};
-use super::{GuestKernel, MEMORY_DISK, NEEDED, RECENT, WantedKernel, image, modules, natural};
+use super::guest_kernel::{GuestKernel, MEMORY_DISK, NEEDED, RECENT, WantedKernel, natural};
+use super::{image, modules};
 use crate::error::{self, Error, Result};
 use homenode_scratch::Scratch;
 

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use homenode_model::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Lab, Monitoring, Program, Ready, RunOutcome, StreamTargets, Supervision};
+use super::ready::Ready;
+use super::request::{Lab, Monitoring, Program, RunOutcome, StreamTargets, Supervision};
 use crate::bring::{self, Brought};
 use crate::console;
 use crate::error::{self, Error, FailureKind, Result};

@@ -9,7 +9,7 @@ use homenode_dataset::{Dataset, folder};
 use homenode_error::{Error, Result};
 use homenode_log::recording::{Meta, Recording, RecordingError};
 
-use super::{run, shown};
+use super::names::shown;
 
 /// Where a recording goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,9 @@ pub enum RecordingTarget {
     /// In the current folder: this and the first free number, `.hnrec`.
     Free(PathBuf),
 }
+
+/// The file in the recording that takes a program's output when nobody is to see it.
+pub const OUTPUT: &str = "output.txt";
 
 /// What lay where in the program's processes.
 pub const OBJECTS: &str = "objects.csv";
@@ -46,7 +49,7 @@ const FILES: [&str; 12] = [
     "symbols.new",
     "modules.txt",
     "status",
-    run::OUTPUT,
+    OUTPUT,
     OBJECTS,
     SIGHTINGS,
     LIVE,

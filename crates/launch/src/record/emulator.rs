@@ -13,7 +13,7 @@ use homenode_task::Task;
 use homenode_wire::monitor as wire;
 use object::elf;
 
-use super::RecordSpec;
+use super::spec::RecordSpec;
 use crate::{places, program};
 
 /// The emulator of this architecture's programs.

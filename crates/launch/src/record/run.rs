@@ -11,12 +11,10 @@ use std::{env, io};
 use homenode_error::{Context, Result};
 use homenode_task::Task;
 
+use super::directory::OUTPUT;
 use super::emulator::Emulator;
-use super::{OutputTarget, RecordSpec};
+use super::spec::{OutputTarget, RecordSpec};
 use crate::child::{self, Ran};
-
-/// The file in the recording that takes a program's output when nobody is to see it.
-pub const OUTPUT: &str = "output.txt";
 
 /// Variables that a recording may hold, by their beginning.
 const ALLOWED: [&str; 3] = ["OMP_", "GOMP_", "KMP_"];

@@ -3,8 +3,8 @@
 use homenode_machine::Machine;
 use homenode_model::{CacheScope, NodeId};
 
-use super::{Host, HostNode, HostState};
-use crate::item::CpuNumber;
+use super::facts::{Host, HostNode, HostState};
+use crate::axes::CpuNumber;
 
 /// What Linux calls a local access.
 const LOCAL: u64 = 10;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::facts::{Host, HostState};
 use super::tree::Tree;
-use super::{Host, HostState};
 
 pub(super) fn read(tree: &Tree, cpus: &BTreeSet<u32>, cpuinfo: &str) -> HostState {
     let governors: BTreeSet<String> = cpus

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use homenode_sys::block::AnonymousMemory;
 use homenode_sys::stream::{self, STEP};
 
-use super::place::Trouble;
 use super::proof::Seen;
 use super::team::{Step, here};
+use super::trouble::Trouble;
 use super::{HostMeasurer, proof};
+use crate::axes::{CpuNumber, NodeNumber, Op, Stores};
 use crate::cell::{CellUnit, MeasuredCell, Proof, Subject};
-use crate::item::{CpuNumber, NodeNumber, Op, Stores, Streams};
+use crate::item::Streams;
 use crate::stats::SampleSummary;
 
 /// STREAM's factor.

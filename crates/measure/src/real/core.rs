@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::latency::Asked;
-use super::place::Trouble;
 use super::team::{Step, here};
+use super::trouble::Trouble;
 use super::{HostMeasurer, proof};
+use crate::axes::{CpuNumber, PageSize};
 use crate::cell::{CellUnit, Credibility, MeasuredCell, Subject};
-use crate::item::{CoreToCore, CpuNumber, PageSize};
+use crate::item::CoreToCore;
 use crate::stats::SampleSummary;
 
 /// What ends the game.
@@ -27,7 +28,7 @@ impl HostMeasurer {
     pub(super) fn core(&mut self, ask: &CoreToCore, stop: &dyn Fn() -> bool) -> MeasuredCell {
         let nodes = (self.host.node_of(ask.cpus.0), self.host.node_of(ask.cpus.1));
         let (Some(a), Some(b)) = nodes else {
-            let none = crate::item::NodeNumber(u16::MAX);
+            let none = crate::axes::NodeNumber(u16::MAX);
             let nodes = (nodes.0.unwrap_or(none), nodes.1.unwrap_or(none));
             let subject = Subject::Core { cpus: ask.cpus, nodes, home: ask.home };
             return MeasuredCell::absent(

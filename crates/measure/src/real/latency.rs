@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use homenode_sys::ring::Ring;
 
-use super::place::Trouble;
 use super::team::{Step, here};
+use super::trouble::Trouble;
 use super::{HostMeasurer, Random, proof};
+use crate::axes::{NodeNumber, NodePair, PageSize};
 use crate::cell::{CellUnit, Credibility, MeasuredCell, Proof, Subject};
-use crate::item::{Chase, NodeNumber, NodePair, PageSize};
+use crate::item::Chase;
 use crate::stats::SampleSummary;
 
 /// Samples a lap, at most; a sample has at least [`LEAST`] steps, so that reading the clock does

@@ -8,12 +8,13 @@ use homenode_sys::ring::Ring;
 use homenode_sys::stream::{self, STEP};
 
 use super::latency::Asked;
-use super::place::Trouble;
 use super::team::{Step, here};
+use super::trouble::Trouble;
 use super::{HostMeasurer, Random, proof};
 use crate::ask::IDLE;
+use crate::axes::{CpuNumber, Mix};
 use crate::cell::{CellUnit, MeasuredCell, Proof, Subject};
-use crate::item::{CpuNumber, Load, Mix};
+use crate::item::Load;
 use crate::stats::SampleSummary;
 
 /// Numbers in a piece of 4 KiB, between two pauses.

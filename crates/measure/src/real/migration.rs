@@ -6,11 +6,12 @@ use homenode_sys::numa::{self, PageStatus};
 use homenode_sys::{Errno, Span};
 
 use super::latency::Asked;
-use super::place::Trouble;
 use super::team::{Step, here};
+use super::trouble::Trouble;
 use super::{HostMeasurer, proof};
+use crate::axes::{CpuNumber, NodeNumber};
 use crate::cell::{CellUnit, Credibility, MeasuredCell, Subject};
-use crate::item::{CpuNumber, MigrationTest, NodeNumber};
+use crate::item::MigrationTest;
 use crate::stats::SampleSummary;
 
 /// Pages a call: large ones cost least (a call has a fixed price, and the kernel moves in batches

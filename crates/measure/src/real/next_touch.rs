@@ -11,12 +11,13 @@ use homenode_sys::{PAGE, memory};
 
 use super::latency::Asked;
 use super::migration::all_to;
-use super::place::Trouble;
 use super::proof::huge_bytes;
 use super::team::{Step, here};
+use super::trouble::Trouble;
 use super::{HostMeasurer, proof};
+use crate::axes::{CpuNumber, PageSize};
 use crate::cell::{CellUnit, MeasuredCell, Proof, Subject};
-use crate::item::{CpuNumber, MigrationTest, PageSize};
+use crate::item::MigrationTest;
 use crate::stats::SampleSummary;
 
 /// Words of a page of 4 KiB.

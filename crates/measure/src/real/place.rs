@@ -1,75 +1,14 @@
 //! Memory on the node that it is asked for.
 
-use std::collections::BTreeMap;
-
 use homenode_model::NodeId;
 use homenode_sys::block::AnonymousMemory;
+use homenode_sys::memory;
 use homenode_sys::numa::{self, MemoryPolicy};
-use homenode_sys::{Error, memory};
 
+use super::proof::huge_bytes;
+use super::trouble::Trouble;
 use super::{HostMeasurer, Sabotage};
-use crate::item::{NodeNumber, PageSize};
-
-/// Why memory could not be had, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Trouble {
-    pub why: String,
-    pub remedy: String,
-}
-
-impl Trouble {
-    pub fn new(why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { why: why.into(), remedy: remedy.into() }
-    }
-
-    /// A call that a container's filter or a missing capability forbids.
-    pub fn forbidden(what: &str, error: &Error) -> Self {
-        Self::new(
-            format!("{what}: {error}"),
-            "in a container, allow it: docker run --cap-add SYS_NICE, or a seccomp profile with mbind and move_pages",
-        )
-    }
-}
-
-/// Blocks that were placed and may be used again; placing takes longer than measuring.
-#[derive(Debug, Default)]
-pub(super) struct Pool {
-    free: BTreeMap<(NodeNumber, PageSize, usize), Vec<AnonymousMemory>>,
-    rings: BTreeMap<(NodeNumber, PageSize, usize), homenode_sys::ring::Ring>,
-}
-
-impl Pool {
-    /// Gives a block back.
-    pub fn give(&mut self, node: NodeNumber, page: PageSize, block: AnonymousMemory) {
-        self.free.entry((node, page, block.span().len())).or_default().push(block);
-    }
-    /// Gives a ring back.
-    pub fn give_ring(&mut self, node: NodeNumber, page: PageSize, ring: homenode_sys::ring::Ring) {
-        self.rings.insert((node, page, ring.slots()), ring);
-    }
-    /// The ring with this number of slots, if there is one. All others are dropped: each is large.
-    pub fn ring(
-        &mut self,
-        node: NodeNumber,
-        page: PageSize,
-        slots: usize,
-    ) -> Option<homenode_sys::ring::Ring> {
-        let found = self.rings.remove(&(node, page, slots));
-        self.rings.clear();
-        found
-    }
-    /// Drops what is not on one of `nodes` with such pages.
-    pub fn keep(&mut self, nodes: &[NodeNumber], page: PageSize) {
-        self.free.retain(|(n, p, _), _| nodes.contains(n) && *p == page);
-    }
-    fn take(&mut self, node: NodeNumber, page: PageSize, bytes: usize) -> Option<AnonymousMemory> {
-        self.free.get_mut(&(node, page, bytes))?.pop()
-    }
-    fn clear(&mut self) {
-        self.free.clear();
-        self.rings.clear();
-    }
-}
+use crate::axes::{NodeNumber, PageSize};
 
 impl HostMeasurer {
     /// Memory of `bytes` on `node` with pages of that size, every page there.
@@ -103,7 +42,7 @@ impl HostMeasurer {
             _ => node,
         };
         self.populate(&block, target)?;
-        if page == PageSize::Huge && super::proof::huge_bytes(block.span()) < whole {
+        if page == PageSize::Huge && huge_bytes(block.span()) < whole {
             // Where huge pages are not made at once, asking for them afterwards may help.
             let _ = memory::collapse(block.span());
         }

@@ -6,9 +6,9 @@ use std::fs;
 use homenode_sys::numa::{self, PageStatus};
 use homenode_sys::{HUGE, PAGE, Span, maps};
 
-use super::place::Trouble;
+use super::trouble::Trouble;
+use crate::axes::{CpuNumber, NodeNumber, PageSize};
 use crate::cell::Proof;
-use crate::item::{CpuNumber, NodeNumber, PageSize};
 
 /// Pages asked for at a time.
 const BATCH: usize = 1 << 14;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use homenode_sys::affinity::CpuSet;
 use homenode_sys::{affinity, numa};
 
-use crate::item::CpuNumber;
+use crate::axes::CpuNumber;
 
 /// A barrier that spins, for sleeping threads would measure how they wake up.
 #[derive(Debug)]

@@ -2,9 +2,8 @@
 
 use homenode_model::Ps;
 
-use super::Times;
 use crate::numbers::Program;
-use crate::series::Series;
+use crate::series::{Series, Times};
 use crate::verdict::{Says, Shown};
 
 /// "Very few iterations" (section 5).

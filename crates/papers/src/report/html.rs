@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::judge;
+use super::results::{Done, Report};
 use super::svg::{charts, escaped};
-use super::{Done, Report, judge};
 use crate::verdict::Says;
 
 const STYLE: &str = "body{font:15px/1.45 sans-serif;max-width:78em;margin:2em auto;padding:0 1em;color:#222}\

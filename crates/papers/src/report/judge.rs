@@ -3,7 +3,7 @@
 use homenode_statistics::Sorted;
 use serde_json::Value;
 
-use super::Done;
+use super::results::Done;
 use crate::verdict::Says;
 
 /// Numbers of the paper that differ by less than this share are in no order.

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Done, Report, judge};
+use super::judge;
+use super::results::{Done, Report};
 
 /// The whole page.
 pub(super) fn page(report: &Report) -> String {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::Done;
 use super::judge::{group, name, number, rows};
+use super::results::Done;
 use crate::catalogue::Chart;
 
 /// Distinguishable by colour-blind readers and, with dashes and markers, in print (Okabe and Ito).

@@ -9,8 +9,8 @@ use homenode_kernels::{BuildVariant, Kernel};
 use homenode_measure::NodePair;
 use homenode_table::{Cell, Column, Table};
 
-use super::stand_ins::{self, StandIns};
-use super::{Bricks, Robertson, shown};
+use super::setting::Robertson;
+use super::stand_ins::{self, Bricks, StandIns, shown};
 use crate::verdict::{Says, Shown};
 
 /// An experiment: its number, its pairs (none: as the system likes), best, average and deviation in

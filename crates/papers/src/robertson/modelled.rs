@@ -14,8 +14,7 @@ use homenode_table::{Cell, Column, Table};
 use homenode_task::Task;
 
 use super::heat::{GRID, ITERATIONS, TABLE_2, verdicts};
-use super::shown as words_of;
-use super::stand_ins::{self, StandIns};
+use super::stand_ins::{self, StandIns, shown as words_of};
 use crate::ask::Ask;
 use crate::runs::{Case, Run, Workshop};
 use crate::series::Series;

@@ -3,7 +3,8 @@
 use homenode_error::{Error, Result};
 use homenode_measure::{Host, NodeNumber, NodePair};
 
-use super::Bricks;
+/// A pair of the paper: the bricks of a thread and of its memory.
+pub(super) type Bricks = (u16, u16);
 
 /// How far a brick is from the one with the memory (section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +116,11 @@ impl StandIns {
 /// `0:0 1:1`
 pub(super) fn words(bricks: &[Bricks]) -> String {
     bricks.iter().map(|(t, m)| format!("{t}:{m}")).collect::<Vec<_>>().join(" ")
+}
+
+/// `0:0 1:1`, of nodes.
+pub(super) fn shown(pairs: &[NodePair]) -> String {
+    pairs.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

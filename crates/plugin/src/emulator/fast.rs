@@ -14,7 +14,7 @@ use homenode_recorder::FastPath;
 use homenode_recorder::block::LINE_SHIFT;
 
 use super::cpu::EmulatedThread;
-use super::hook;
+use super::cpus;
 use crate::api::Accessed;
 
 struct Idle(UnsafeCell<EmulatedThread>);
@@ -79,7 +79,7 @@ extern "C" fn slow<const WRITES: bool, const MOST: u64>(
 #[cold]
 #[inline(never)]
 extern "C" fn first(what: u32, address: u64, pc: u64, cpu: u32) {
-    hook::with(cpu, |own| {
+    cpus::with(cpu, |own| {
         remember(own);
         own.block.clock += 1;
         EmulatedThread::passed(own, what, address, pc);

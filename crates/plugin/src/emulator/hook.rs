@@ -1,28 +1,21 @@
 //! What QEMU calls: when it translates, at every access, at every system call, at the end.
 
-use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use homenode_log::Mark;
 use homenode_recorder::channel::{self, ProgramMessage, Whose};
-use homenode_recorder::state::{self, MAX_THREADS, RecorderOptions};
+use homenode_recorder::state::{self, RecorderOptions};
 use homenode_wire::monitor::EmulatorSettings;
 
 use super::code::AddressMap;
 use super::cpu::{ALWAYS, EmulatedThread};
+use super::cpus::{self, with};
 use super::fast;
 use super::x86::{self, Does, InstructionAccess};
 use crate::api::{Accessed, Api, Id, LOADS_AND_STORES, NO_REGISTERS};
 use crate::word;
-
-struct Slot(UnsafeCell<EmulatedThread>);
-
-// SAFETY: each slot is used by the call-backs of one emulated thread, which run in that thread.
-unsafe impl Sync for Slot {}
-// SAFETY: what it points to lives as long as the process and belongs to no host thread.
-unsafe impl Send for Slot {}
 
 struct Plugin {
     api: Api,
@@ -38,8 +31,6 @@ struct Plugin {
 }
 
 static PLUGIN: OnceLock<Plugin> = OnceLock::new();
-/// [`MAX_THREADS`] of them, for ever: call-backs are registered after they were made.
-static CPUS: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
 
 // System calls of x86-64.
 const READ: i64 = 0;
@@ -64,8 +55,7 @@ pub fn install(id: Id, version: c_int, word: &str) -> Result<(), String> {
     state::open(&options)?;
     // SAFETY: the handler only stores to an atomic.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    let cpus: Box<[Slot]> = (0..MAX_THREADS).map(|_| Slot(UnsafeCell::new(EmulatedThread::new()))).collect();
-    CPUS.store(Box::leak(cpus).as_mut_ptr(), Ordering::Release);
+    cpus::make();
     let plugin = Plugin {
         api,
         see: See::of(version, lines),
@@ -124,16 +114,6 @@ impl See {
             (Does::Any, 8) => on_access::<8>,
             (Does::Any, _) => on_access::<16>,
         }
-    }
-}
-
-/// Does something with an emulated thread; nothing beyond the most threads that are recorded.
-#[inline(always)]
-pub fn with(cpu: u32, f: impl FnOnce(&mut EmulatedThread)) {
-    if (cpu as usize) < MAX_THREADS {
-        // SAFETY: call-backs are registered after the threads' places were made, and this is one of
-        // this thread.
-        f(unsafe { &mut *(*CPUS.load(Ordering::Relaxed).add(cpu as usize)).0.get() });
     }
 }
 

@@ -1,8 +1,7 @@
 //! The policy's driver: tells it what happens and does what it decides.
 
 use homenode_model::{
-    AccessKind, Bytes, Decision, DecisionBuf, Event, Histogram, Interest, LineNo, MoveOutcome, MoveResult,
-    NodeId, PageNo, Ps, ThreadId,
+    AccessKind, Bytes, Decision, Event, LineNo, MoveOutcome, MoveResult, NodeId, PageNo, Ps, ThreadId,
 };
 use homenode_policy::{MOST_POLLS, Step};
 
@@ -19,45 +18,6 @@ use crate::stream::MemWhat;
 
 /// Lines of a unit whose first touch the order remembers.
 const LINES_OF_UNIT: u64 = UNIT / LineNo::BYTES;
-
-/// What the policy is told, and wants.
-#[derive(Debug)]
-pub(super) struct Told {
-    interest: Interest,
-    /// Accesses since the driver last reported accesses to the policy, if the policy wants them.
-    pub(super) histogram: Option<Histogram>,
-    /// The pages in it, in order of their first access.
-    pub(super) listed: Vec<PageNo>,
-    /// When the policy wants to be polled though nothing happens.
-    pub(super) wake: u64,
-    /// It was polled for that, and no step came since.
-    polled: bool,
-    decisions: DecisionBuf,
-    /// Frames that were given up while a decision was carried out: the policy hears of the outcome
-    /// first.
-    gone: Vec<(PageNo, NodeId)>,
-}
-
-impl Told {
-    pub(super) fn new(interest: Interest, nodes: usize) -> Self {
-        Self {
-            interest,
-            histogram: interest.counts().then(|| Histogram::new(nodes)),
-            listed: Vec::new(),
-            wake: u64::MAX,
-            polled: false,
-            decisions: DecisionBuf::new(),
-            gone: Vec::new(),
-        }
-    }
-}
-
-impl Told {
-    /// Whether the policy wants to know of the first touches after a region begins.
-    pub(super) const fn touches_by_region(&self) -> bool {
-        self.interest.touches_by_region
-    }
-}
 
 impl Memory {
     /// An access to a page that has no home or is armed. Afterwards it has a home; the thread's

@@ -60,12 +60,14 @@
 //! if the policy wants counts, 16 more where hits matter. An item not yet done
 //! costs 40 bytes.
 
+mod counter;
 mod driver;
 mod frames;
 mod outcome;
 mod pages;
 pub(crate) mod paths;
 mod percent;
+mod policy_view;
 pub(crate) mod streams;
 mod sync;
 #[cfg(test)]
@@ -95,14 +97,14 @@ use homenode_policy::Policy;
 use crate::change::Change;
 use crate::collect::{Collect, Collector};
 use crate::stream::{Cause, MemChunk, MemWhat};
-use driver::Told;
+use counter::Counter;
 use homenode_order::step::SyncId;
 use outcome::PageCosts;
 use pages::Pages;
 use paths::{Paths, Size};
 pub use percent::Percent;
+use policy_view::Told;
 use streams::Streams;
-use sync::Counter;
 use thread::{State, Thread};
 use turns::Turns;
 

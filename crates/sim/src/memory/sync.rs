@@ -2,27 +2,12 @@
 
 use homenode_model::ThreadId;
 
+use super::counter::{Counter, NOBODY};
 use super::thread::State;
 use super::turns::Turns;
 use super::{Memory, MemoryError};
 use crate::stream::MemWhat;
 use homenode_order::step::{Sync, SyncId};
-
-const NOBODY: u32 = u32::MAX;
-
-/// A one-shot counter: 16 bytes each, for as long as the simulation lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Counter {
-    /// The latest signal's time.
-    time: u64,
-    count: u32,
-    /// The first of the threads that wait, chained by `Thread::next_waiter`.
-    waiter: u32,
-}
-
-impl Counter {
-    pub(super) const NEW: Self = Self { time: 0, count: 0, waiter: NOBODY };
-}
 
 impl Memory {
     /// Carries out the synchronisation at hand; `Thread::advance` has waited for the thread's

@@ -4,7 +4,7 @@ use homenode_log::Mark as LogMark;
 use homenode_model::{LineNo, ThreadId, Ticks};
 
 use super::{Order, RecordSource, StepSink, WAITS, Wait};
-use crate::found::IterationOrigin;
+use crate::facts::IterationOrigin;
 use crate::step::{Mark, Sync, SyncId};
 
 impl<S: RecordSource> Order<S> {

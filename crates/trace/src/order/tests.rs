@@ -1,5 +1,7 @@
 //! The merger against small programs written by hand.
 
+use homenode_log::Mark as LogMark;
+
 use super::*;
 
 struct List(std::vec::IntoIter<Record>);

@@ -27,10 +27,10 @@ use serde::Serialize;
 pub use request::{HttpRequest, Refusal, read};
 
 use crate::history;
-use crate::live::Pulse;
 use crate::model::PageModel;
 use crate::opened::Opened;
 use crate::page::{self, PictureSource};
+use crate::pulse::Pulse;
 use crate::tiles::build::{Window, finer};
 use crate::tiles::nodes::RecordedNodes;
 use crate::tiles::pyramid::Pyramid;

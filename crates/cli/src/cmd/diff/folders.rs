@@ -7,7 +7,7 @@ use homenode_report::diff::{Diff, ObjectDiff};
 use homenode_report::summary::Summary;
 use serde::Serialize;
 
-use super::report;
+use super::report::report;
 use crate::args::diff::DiffArgs;
 use crate::cmd::show::json_of;
 use crate::exit::Exit;

@@ -27,6 +27,7 @@ use homenode_runtime::watch::Wanted;
 use homenode_wire::live::SourceAnswers;
 
 use super::super::summary::{Form, Summary as Report};
+use super::program::program;
 use crate::args::record::RecordArgs;
 use crate::args::subject::CommandSubject;
 use crate::exit::Exit;
@@ -103,7 +104,7 @@ impl RecordArgs {
                     kernel.name.into(),
                 ))
             }
-            other => super::program(other, &self.run, recorder::AccessRecorder::Instrumented),
+            other => program(other, &self.run, recorder::AccessRecorder::Instrumented),
         }
     }
 

@@ -47,6 +47,7 @@
 //! - The file is data: a reader checks the checksum of each block and every number in it.
 
 pub mod block;
+mod format;
 pub mod gather;
 mod merge;
 mod out;

@@ -8,11 +8,10 @@ use std::path::Path;
 
 use homenode_dataset::foreign;
 use homenode_model::ObjectId;
-use serde::{Deserialize, Serialize};
 
 use super::block::{self, BlockEntry, Numbers};
+use super::format::{FOOT, Finished, Head, MAGIC};
 use super::sums::COLUMN_BITS;
-use super::write::{FOOT, Finished, MAGIC};
 use super::{PyramidError, Resolution, SumKind};
 use crate::tiles::grid::Grid;
 
@@ -22,21 +21,6 @@ const MOST_INDEX: u64 = 256 << 20;
 const MOST_BLOCK: u32 = (block::MOST * 64) as u32;
 /// Most resolutions.
 const MOST_RESOLUTIONS: usize = 1 << 10;
-
-/// What stands in front of the index.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Head {
-    /// Of which tables the pyramid is.
-    pub stamp: String,
-    /// Numbers of the objects, by place.
-    pub objects: Vec<u32>,
-    /// Page shift and time shift, by index.
-    pub resolutions: Vec<[u32; 2]>,
-    /// Intervals of the recording.
-    pub intervals: u64,
-    /// Blocks of the file.
-    pub blocks: u64,
-}
 
 /// Where the blocks are.
 #[derive(Debug)]

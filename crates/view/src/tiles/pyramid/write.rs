@@ -1,20 +1,16 @@
 //! Makes a pyramid while the tables are read.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use homenode_model::ObjectId;
 
-use super::block::BlockEntry;
+use super::format::{FOOT, Finished, Head, MAGIC};
 use super::out::{Out, Written};
 use super::shelf::Shelf;
 use super::sums::{COLUMN_BITS, NODE_BITS, OBJECT_BITS, PAGE_BITS, Sum, SumCell, SumKey};
 use super::{PyramidError, Resolution, SumKind};
 
-/// The first and the last bytes of the file.
-pub(super) const MAGIC: &[u8; 8] = b"hnpyram2";
-/// Bytes behind the index: where it begins, its bytes, its checksum, [`MAGIC`].
-pub(super) const FOOT: usize = 28;
 /// Sums that all buffers of a kind hold at most, of which each takes 32 bytes: touches, homes,
 /// moves.
 pub const BUFFERED: [usize; 3] = [1 << 21, 1 << 18, 1 << 17];
@@ -171,7 +167,7 @@ impl PyramidWriter {
             entry.encode(before, &mut index);
             before = entry.offset;
         }
-        let head = super::read::Head {
+        let head = Head {
             stamp: stamp.to_owned(),
             objects: self.recipe.objects.iter().map(|(o, _)| o.0).collect(),
             resolutions: self.resolutions.iter().map(|r| [r.page_shift, r.time_shift]).collect(),
@@ -192,16 +188,6 @@ impl PyramidWriter {
         let Written { path, bytes, index: entries } = self.out.finish()?;
         Ok(Finished { head, entries, path, bytes })
     }
-}
-
-/// A pyramid that is whole.
-#[derive(Debug)]
-pub struct Finished {
-    pub(super) head: super::read::Head,
-    pub(super) entries: Vec<BlockEntry>,
-    /// Its file; none: it is in memory.
-    pub path: Option<PathBuf>,
-    pub(super) bytes: Vec<u8>,
 }
 
 /// A run of pages of an object.
