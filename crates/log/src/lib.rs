@@ -33,7 +33,7 @@ pub mod mark;
 pub mod recording;
 pub mod regular;
 pub mod sharing;
-mod varint;
+pub mod varint;
 
 pub use error::{LogError, Wrong};
 pub use mark::Mark;

@@ -25,6 +25,37 @@ pub enum Chart {
     },
 }
 
+/// How far our number may be from the paper's and counts as reached: within a factor, or within a
+/// difference.
+#[derive(Clone, Copy, Debug)]
+pub struct Near {
+    factor: f64,
+    difference: f64,
+}
+
+impl Near {
+    const fn factor(factor: f64) -> Self {
+        Self { factor, difference: 0.0 }
+    }
+    const fn difference(difference: f64) -> Self {
+        Self { factor: 1.0, difference }
+    }
+    /// Whether `ours` is near `theirs`.
+    pub fn reached(self, theirs: f64, ours: f64) -> bool {
+        let (least, most) = (theirs.min(ours), theirs.max(ours));
+        // Both are rounded in a table.
+        most - least <= self.difference + 1e-9 || least > 0.0 && most <= least * self.factor
+    }
+    /// In words.
+    pub fn words(self) -> String {
+        match (self.factor > 1.0, self.difference > 0.0) {
+            (true, true) => format!("a factor of {} or a difference of {}", self.factor, self.difference),
+            (true, false) => format!("a factor of {}", self.factor),
+            _ => format!("a difference of {}", self.difference),
+        }
+    }
+}
+
 /// A table or figure of a paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -44,6 +75,8 @@ pub struct Entry {
     pub seconds_small: u32,
     /// Columns with the paper's number and with ours.
     pub pairs: &'static [(&'static str, &'static str)],
+    /// Which of our numbers count as reached.
+    pub near: Near,
     /// Columns that name a row; rows that agree in the first of several are one group.
     pub keys: &'static [&'static str],
     /// Its picture.
@@ -79,6 +112,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 1800,
         seconds_small: 40,
         pairs: &[("paper", "ours")],
+        near: Near::difference(0.08),
         keys: &["program", "scheme"],
         chart: Chart::Bars(&["paper", "ours"]),
         run: |ask, task| Lof::new(ask, "sf15k", task)?.table1(),
@@ -92,6 +126,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 900,
         seconds_small: 15,
         pairs: &[("paper", "ours")],
+        near: Near::difference(10.0),
         keys: &["program", "scheme"],
         chart: Chart::Bars(&["paper", "ours"]),
         run: |ask, task| Lof::new(ask, "sf15k", task)?.table2(),
@@ -105,6 +140,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 900,
         seconds_small: 20,
         pairs: &[("paper", "ours")],
+        near: Near::factor(2.0),
         keys: &["program", "run"],
         chart: Chart::Bars(&["paper", "ours"]),
         run: |ask, task| Lof::new(ask, "sf15k", task)?.table3(),
@@ -118,6 +154,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 600,
         seconds_small: 10,
         pairs: &[],
+        near: Near::difference(0.0),
         keys: &["program"],
         chart: Chart::Lines { x: "iteration", y: &["uma", "si", "pi", "si_mig"] },
         run: |ask, task| Lof::new(ask, "sf15k", task)?.figure("lof-fig1", &["NAS-CG", "NAS-MG"]),
@@ -131,6 +168,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 600,
         seconds_small: 10,
         pairs: &[],
+        near: Near::difference(0.0),
         keys: &["program"],
         chart: Chart::Lines { x: "iteration", y: &["uma", "si", "pi", "si_mig"] },
         run: |ask, task| Lof::new(ask, "sf15k", task)?.figure("lof-fig2", &["I-CG", "I-MG"]),
@@ -144,6 +182,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 900,
         seconds_small: 20,
         pairs: &[],
+        near: Near::difference(0.0),
         keys: &["program"],
         chart: Chart::Lines { x: "iteration", y: &["uma", "si", "si_tmig"] },
         run: |ask, task| Lof::new(ask, "wildfire", task)?.figure3(),
@@ -157,6 +196,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 1800,
         seconds_small: 60,
         pairs: &[],
+        near: Near::difference(0.0),
         keys: &["program"],
         chart: Chart::Bars(&["coverage"]),
         run: |ask, task| Lof::new(ask, "sf15k", task)?.fit(),
@@ -170,6 +210,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 600,
         seconds_small: 60,
         pairs: &[],
+        near: Near::difference(0.0),
         keys: &["program", "processors"],
         chart: Chart::Lines { x: "processors", y: VERSIONS },
         run: |ask, task| Niko::new(ask, task)?.figure1(),
@@ -183,6 +224,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 60,
         seconds_small: 10,
         pairs: &[],
+        near: Near::difference(0.0),
         keys: &["program", "node"],
         chart: Chart::Lines { x: "node", y: ACCESSES },
         run: |ask, task| Niko::new(ask, task)?.accesses("niko-fig2", &["BT", "MG"], 1),
@@ -196,6 +238,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 240,
         seconds_small: 30,
         pairs: &[("paper", "ours")],
+        near: Near::factor(2.0),
         keys: &["program", "iterations"],
         chart: Chart::Bars(&["paper", "ours"]),
         run: |ask, task| Niko::new(ask, task)?.figure3(),
@@ -209,6 +252,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 480,
         seconds_small: 30,
         pairs: &[],
+        near: Near::difference(0.0),
         keys: &["program", "processors"],
         chart: Chart::Lines { x: "processors", y: VERSIONS },
         run: |ask, task| Niko::new(ask, task)?.figure4(),
@@ -222,6 +266,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 120,
         seconds_small: 10,
         pairs: &[],
+        near: Near::difference(0.0),
         keys: &["program", "node"],
         chart: Chart::Lines { x: "node", y: ACCESSES },
         run: |ask, task| Niko::new(ask, task)?.accesses("niko-fig5", &["MG", "FT"], 2),
@@ -235,6 +280,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 240,
         seconds_small: 15,
         pairs: &[],
+        near: Near::difference(0.0),
         keys: &["processors"],
         chart: Chart::Lines { x: "processors", y: &["automatic", "manual", "online", "shared", "reuse"] },
         run: |ask, task| Niko::new(ask, task)?.figure8(),
@@ -248,6 +294,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 60,
         seconds_small: 10,
         pairs: &[],
+        near: Near::difference(0.0),
         keys: &["node"],
         chart: Chart::Lines {
             x: "node",
@@ -271,6 +318,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 1,
         seconds_small: 1,
         pairs: &[("paper", "ours")],
+        near: Near::factor(1.25),
         keys: &["node"],
         chart: Chart::Bars(&["paper", "ours"]),
         run: |ask, task| Robertson::new(ask, task)?.figure2(),
@@ -284,6 +332,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 1,
         seconds_small: 1,
         pairs: &[("paper", "ours"), ("paper", "blocking"), ("paper_relative", "ours_relative")],
+        near: Near::factor(1.25),
         keys: &["loop", "experiment"],
         chart: Chart::Bars(&["paper_relative", "ours_relative"]),
         run: |ask, task| Robertson::new(ask, task)?.table1(),
@@ -297,6 +346,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 15,
         seconds_small: 5,
         pairs: &[("paper_best", "best"), ("paper_relative", "relative")],
+        near: Near::factor(1.25),
         keys: &["experiment"],
         chart: Chart::Bars(&["paper_relative", "relative"]),
         run: robertson::table2,
@@ -315,6 +365,7 @@ pub const ENTRIES: &[Entry] = &[
             ("multiple", "multiple_ours"),
             ("incorrect", "incorrect_ours"),
         ],
+        near: Near { factor: 2.0, difference: 5.0 },
         keys: &["program", "scheme"],
         chart: Chart::Bars(&["mig", "mig_ours"]),
         run: |ask, task| Tao::new(ask, task)?.table1(),
@@ -328,6 +379,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 120,
         seconds_small: 60,
         pairs: &[("paper", "speedup")],
+        near: Near::factor(1.25),
         keys: &["program", "run"],
         chart: Chart::Bars(&["speedup"]),
         run: |ask, task| Tao::new(ask, task)?.figure2(),
@@ -341,6 +393,7 @@ pub const ENTRIES: &[Entry] = &[
         seconds: 120,
         seconds_small: 60,
         pairs: &[("mig", "mig_ours"), ("ping_pongs", "ping_pongs_ours")],
+        near: Near { factor: 2.0, difference: 5.0 },
         keys: &["scheme", "reading", "program"],
         chart: Chart::Bars(&["mig", "mig_ours"]),
         run: |ask, task| Tao::new(ask, task)?.readings(),
@@ -429,6 +482,15 @@ pub fn list() -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn near_is_a_factor_or_a_difference() {
+        let near = Near::factor(2.0);
+        assert!(near.reached(24.0, 48.0) && near.reached(48.0, 24.0) && near.reached(0.0, 0.0));
+        assert!(!near.reached(24.0, 49.0) && !near.reached(0.0, 1.0) && !near.reached(1.0, 0.0));
+        let near = Near::difference(0.08);
+        assert!(near.reached(1.43, 1.51) && near.reached(0.0, 0.05) && !near.reached(1.43, 1.34));
+    }
 
     #[test]
     fn names_are_unique_and_found() {

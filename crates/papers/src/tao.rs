@@ -166,7 +166,9 @@ impl<'a> Tao<'a> {
         table.note(INTERVALS);
         let mut shown = Shown::new(table);
         moves_verdicts(&mut shown, &cells);
-        shown.lacks.extend(reasons.into_iter().chain(LACKS));
+        shown.lacks.extend(reasons);
+        PROGRAMS.iter().for_each(|p| shown.explain(p.name, p.moves));
+        shown.lacks.extend(LACKS);
         Ok(shown)
     }
 

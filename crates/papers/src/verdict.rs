@@ -2,6 +2,9 @@
 
 use homenode_table::Table;
 
+/// The name of what a text of [`Shown::lacks`] is about that explains all rows and conclusions.
+pub(crate) const ALL_ROWS: &str = "all rows";
+
 /// Whether a conclusion holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
@@ -57,7 +60,8 @@ pub struct Shown {
     pub table: Table,
     /// Conclusions.
     pub verdicts: Vec<Conclusion>,
-    /// What the model lacks where a number is not reached: for the report.
+    /// What the model lacks where a number is not reached: for the report. A text is the reason of
+    /// all rows, orders and conclusions with the words before its first colon, as in `NAS-MG PI:`.
     pub lacks: Vec<&'static str>,
 }
 
@@ -69,6 +73,13 @@ impl Shown {
     /// Adds a conclusion.
     pub fn judge(&mut self, claim: impl Into<String>, says: Says, numbers: impl Into<String>) {
         self.verdicts.push(Conclusion { claim: claim.into(), says, numbers: numbers.into() });
+    }
+    /// Adds a reason if a conclusion with `name` does not hold.
+    pub(crate) fn explain(&mut self, name: &str, reason: &'static str) {
+        let is_about = |v: &Conclusion| v.claim.starts_with(name) && v.says == Says::DoesNot;
+        if self.verdicts.iter().any(is_about) && !self.lacks.contains(&reason) {
+            self.lacks.push(reason);
+        }
     }
     /// The table with its conclusions as notes, for a terminal.
     pub fn into_table(mut self) -> Table {
@@ -85,6 +96,19 @@ impl Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_does_not_hold_is_explained_once() {
+        let columns = vec![homenode_table::Column::text("a", "a")];
+        let mut shown = Shown::new(Table::new("t", 1, columns));
+        shown.judge("BT: a", Says::Holds, "1");
+        shown.judge("CG: b", Says::DoesNot, "2");
+        for _ in 0..2 {
+            shown.explain("BT", "BT: why");
+            shown.explain("CG", "CG: why");
+        }
+        assert_eq!(shown.lacks, ["CG: why"]);
+    }
 
     #[test]
     fn words_are_read_back() {

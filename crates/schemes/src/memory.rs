@@ -2,9 +2,10 @@
 //!
 //! # Problem
 //!
-//! What a simulation needs follows from the memory that the recorded program touched, from the
-//! number of schemes and from how far its threads run ahead of each other. It is known afterwards.
-//! A simulation that takes all memory makes the kernel kill programs of others.
+//! What a simulation needs follows from the memory that the recorded program touched and from the
+//! number of schemes. It is known afterwards. A simulation that takes all memory makes the kernel
+//! kill programs of others. The length of the recording does not count: logs are read piece by
+//! piece, and accesses of threads that others hold up wait in a file beyond [`HELD`].
 //!
 //! # Approach
 //!
@@ -17,6 +18,7 @@ use std::fs::read_to_string;
 
 use homenode_error::{Error, Result, size};
 use homenode_model::Bytes;
+use homenode_sim::memory::HELD;
 
 /// The environment variable with the bound, a size as in `8GiB`.
 pub const VARIABLE: &str = "HOMENODE_MEMORY";
@@ -65,7 +67,10 @@ impl Bound {
         let long = accesses.is_some_and(|n| n >= LONG) && self.more < Bytes(u64::MAX);
         long.then(|| {
             format!(
-                "the simulation stops if it takes more than {} of memory: {}",
+                "accesses of slow threads beyond {} a scheme wait in a file in {}; the simulation stops if it takes more than \
+                 {} of memory: {}",
+                size::show(HELD),
+                std::env::temp_dir().display(),
                 size::show(Bytes(self.more.0 & !((1 << 20) - 1))),
                 self.why
             )
@@ -126,7 +131,7 @@ mod tests {
         let bound = Bound { most: Bytes::gib(3), more: Bytes::gib(2), why: HALF, reports: 0 };
         assert_eq!([None, Some(LONG - 1)].map(|n| bound.told(n)), [None, None]);
         let told = bound.told(Some(LONG)).unwrap();
-        assert!(told.contains("2 GiB") && told.ends_with(HALF), "{told}");
+        assert!(told.contains("2 GiB") && told.contains("64 MiB") && told.ends_with(HALF), "{told}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ const ENGINE: &str =
 const COUNTERS: &str = "what reading the hardware's counters costs";
 const OWNERS: &str = "caches as sources: a line that another CPU changed comes from its home's memory, so homes of what all \
                       read are the busier the more processors there are";
+const MEAN: &str = "all rows: the mean and its growth follow from the times of the five programs";
 const SYSTEM: &str = "the system's own memory, code and stacks, whose accesses the paper's counters have too";
 
 /// Times of the versions of a program on `processors` processors.
@@ -80,6 +81,7 @@ impl Niko<'_> {
                 format!("{alone:+.1} % with a spare processor, {shared:+.1} % with 50-50 sharing, on {most}"),
             );
         }
+        explain(&mut shown);
         shown.lacks.extend([ENGINE, COUNTERS, OWNERS]);
         Ok(shown)
     }
@@ -225,6 +227,7 @@ impl Niko<'_> {
         shown.table.note(format!(
             "accesses to the memory of each node by its own processors (local) and by others (remote), {most} processors"
         ));
+        explain(&mut shown);
         shown.lacks.push(SYSTEM);
         Ok(shown)
     }
@@ -298,6 +301,7 @@ impl Niko<'_> {
             "spare: the engine has a processor of its own and holds nobody up; 50-50: half of its time is added to the run, \
              and that half over the run is the overhead",
         );
+        explain(&mut shown);
         shown.lacks.extend([ENGINE, COUNTERS]);
         Ok(shown)
     }
@@ -325,8 +329,17 @@ impl Niko<'_> {
             };
             shown.judge(claim, at(most, holds), numbers);
         }
+        explain(&mut shown);
         shown.lacks.extend([ENGINE, COUNTERS]);
         Ok(shown)
+    }
+}
+
+/// Adds the reasons of the programs of which a conclusion does not hold.
+fn explain(shown: &mut Shown) {
+    PROGRAMS.iter().for_each(|p| shown.explain(p.name, p.why));
+    for claim in ["manual distribution", "its margin"] {
+        shown.explain(claim, MEAN);
     }
 }
 

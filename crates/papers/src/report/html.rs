@@ -88,6 +88,7 @@ fn section(out: &mut String, done: &Done) {
     out.push_str(&charts(done));
     table(out, done);
     closeness(out, done);
+    missed(out, done);
     let verdicts: Vec<_> = judge::verdicts(done).collect();
     if !verdicts.is_empty() {
         out.push_str("<p>What the paper concludes:</p>\n<ul>\n");
@@ -97,10 +98,14 @@ fn section(out: &mut String, done: &Done) {
                 Says::DoesNot => "doesnot",
                 Says::Unknown => "unknown",
             };
+            let why = match says {
+                Says::DoesNot => format!(": {}", escaped(&judge::why(done, claim))),
+                _ => String::new(),
+            };
             let (claim, numbers) = (escaped(claim), escaped(numbers));
             let _ = writeln!(
                 out,
-                "<li>{claim}: <span class=\"{class}\">{}</span> ({numbers})</li>",
+                "<li>{claim}: <span class=\"{class}\">{}</span> ({numbers}){why}</li>",
                 says.words()
             );
         }
@@ -147,6 +152,15 @@ fn table(out: &mut String, done: &Done) {
     out.push_str("</table></div>\n");
 }
 
+/// Numbers that are not reached.
+fn missed(out: &mut String, done: &Done) {
+    let missed = judge::missed(done);
+    if !missed.is_empty() {
+        let items: String = missed.iter().map(|text| format!("<li>{}</li>\n", escaped(text))).collect();
+        let _ = writeln!(out, "<p>Not within {}:</p>\n<ul>\n{items}</ul>", done.entry.near.words());
+    }
+}
+
 fn closeness(out: &mut String, done: &Done) {
     let errors = judge::errors(done);
     if let Some(median) = judge::median(&errors) {
@@ -162,7 +176,11 @@ fn closeness(out: &mut String, done: &Done) {
         let _ = write!(out, "<p>{} of {} orders of rows are the paper's.", orders.kept, orders.all);
         if !orders.broken.is_empty() {
             let shown = orders.broken.len().min(20);
-            let _ = write!(out, " In the paper, not here: {}", escaped(&orders.broken[..shown].join("; ")));
+            let broken: Vec<String> = orders.broken[..shown]
+                .iter()
+                .map(|b| format!("{} ({})", escaped(b), escaped(&judge::why(done, b))))
+                .collect();
+            let _ = write!(out, " In the paper, not here: {}", broken.join("; "));
             if shown < orders.broken.len() {
                 let _ = write!(out, "; {} more", orders.broken.len() - shown);
             }

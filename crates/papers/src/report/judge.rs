@@ -4,10 +4,15 @@ use homenode_statistics::Sorted;
 use serde_json::Value;
 
 use super::results::Done;
-use crate::verdict::Says;
+use crate::verdict::{ALL_ROWS, Says};
 
 /// Numbers of the paper that differ by less than this share are in no order.
 const DIFFER: f64 = 0.01;
+
+/// What stands where nobody has found a reason.
+pub(super) const UNEXPLAINED: &str = "no reason is known";
+/// The same for the smallest class.
+pub(super) const SMALL: &str = "the class is the smallest; the command without --small has the usual one";
 
 /// The error of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +85,51 @@ pub(super) fn errors(done: &Done) -> Vec<CellError> {
         }
     }
     all
+}
+
+/// Numbers of the paper that ours are not near: each with both, and why.
+pub(super) fn missed(done: &Done) -> Vec<String> {
+    let mut all = Vec::new();
+    for (row, values) in rows(done).iter().enumerate() {
+        for (theirs, ours) in done.entry.pairs {
+            let (Some(paper), Some(here)) = (values[*theirs].as_f64(), values[*ours].as_f64()) else {
+                continue;
+            };
+            if !done.entry.near.reached(paper, here) {
+                let name = name(done, &rows(done)[row]);
+                let numbers =
+                    format!("{} {}, in the paper {}", title(done, ours), number(here), number(paper));
+                all.push(format!("{name}: {numbers}: {}", why(done, &name)));
+            }
+        }
+    }
+    all
+}
+
+/// The heading of a column.
+fn title(done: &Done, key: &str) -> String {
+    columns(done).into_iter().find(|c| c.0 == key).map_or_else(|| key.to_owned(), |c| c.1)
+}
+
+/// Where the reason stands why a row, an order or a conclusion is not reached: at the texts of the
+/// section that begin with the name of what they are about and a colon. All words of the name are
+/// in `of`, or the name is [`ALL_ROWS`]. The first such text counts.
+pub(super) fn why(done: &Done, of: &str) -> String {
+    fn words(text: &str) -> impl Iterator<Item = &str> {
+        text.split(|c: char| !c.is_alphanumeric() && !"-+.'".contains(c)).filter(|w| !w.is_empty())
+    }
+    let is_about = |name: &str| name == ALL_ROWS || words(name).all(|word| words(of).any(|w| w == word));
+    let mut named = texts(done, "lacks").filter_map(|text| Some(text.split_once(": ")?.0));
+    match named.find(|name| is_about(name)) {
+        Some(name) => format!("the reason is at \"{name}\" below"),
+        None if is_small(done) => SMALL.to_owned(),
+        None => UNEXPLAINED.to_owned(),
+    }
+}
+
+/// Whether the result is one of the smallest class.
+fn is_small(done: &Done) -> bool {
+    done.result["command"].as_str().is_some_and(|command| command.ends_with("--small"))
 }
 
 /// Of the errors' sizes.
@@ -186,6 +236,25 @@ mod tests {
         let report = example();
         let orders = orders(&report.done[0]);
         assert_eq!(orders.broken, ["C UMA below C SI"]);
+    }
+
+    #[test]
+    fn a_number_that_is_not_reached_is_told_with_its_reason() {
+        let mut done = example().done.remove(0);
+        // A difference of 0.08 counts.
+        assert_eq!(
+            missed(&done),
+            [
+                format!("A<B SI: ours 1.200, in the paper 1.500: {SMALL}"),
+                format!("C SI: ours 0.9000, in the paper 1.100: {SMALL}")
+            ]
+        );
+        done.result["command"] = "homenode paper lof-table1".into();
+        assert_eq!(why(&done, "C SI"), UNEXPLAINED);
+        done.result["lacks"] = serde_json::json!(["C PI: one thing", "C: another"]);
+        assert_eq!(why(&done, "C SI"), "the reason is at \"C\" below");
+        assert_eq!(why(&done, "C: SI+MIG beats PI (5)"), "the reason is at \"C PI\" below");
+        assert_eq!(why(&done, "I-C SI"), UNEXPLAINED);
     }
 
     #[test]

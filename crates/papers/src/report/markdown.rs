@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::judge;
 use super::results::{Done, Report};
+use crate::verdict::Says;
 
 /// The whole page.
 pub(super) fn page(report: &Report) -> String {
@@ -79,10 +80,18 @@ fn section(out: &mut String, done: &Done) {
     let orders = judge::orders(done);
     if orders.all > 0 {
         let _ = writeln!(out, "- {} of {} orders of rows are the paper's", orders.kept, orders.all);
-        orders.broken.iter().take(20).for_each(|b| _ = writeln!(out, "- in the paper, not here: {b}"));
+        let told = orders.broken.iter().take(20);
+        told.for_each(|b| _ = writeln!(out, "- in the paper, not here: {b}: {}", judge::why(done, b)));
+    }
+    for missed in judge::missed(done) {
+        let _ = writeln!(out, "- not within {}: {missed}", e.near.words());
     }
     for (claim, says, numbers) in judge::verdicts(done) {
-        let _ = writeln!(out, "- {claim}: **{}** ({numbers})", says.words());
+        let why = match says {
+            Says::DoesNot => format!(": {}", judge::why(done, claim)),
+            Says::Holds | Says::Unknown => String::new(),
+        };
+        let _ = writeln!(out, "- {claim}: **{}** ({numbers}){why}", says.words());
     }
     judge::texts(done, "lacks").for_each(|t| _ = writeln!(out, "- the model lacks: {t}"));
     judge::texts(done, "notes").for_each(|t| _ = writeln!(out, "- {t}"));

@@ -57,8 +57,8 @@
 //! Two threads on one CPU are refused: time sharing is not modelled.
 //!
 //! Memory: a page costs 4 bytes, and 16 a node for the histograms of the timed part; 8 more a node
-//! if the policy wants counts, 16 more where hits matter. An item not yet done
-//! costs 40 bytes.
+//! if the policy wants counts, 16 more where hits matter. An item not yet done costs 40 bytes. Of
+//! all threads' items 64 MiB stay in memory; the others wait in a file (the module `spill`).
 
 mod counter;
 mod driver;
@@ -66,8 +66,10 @@ mod frames;
 mod outcome;
 mod pages;
 pub(crate) mod paths;
+mod pending;
 mod percent;
 mod policy_view;
+mod spill;
 pub(crate) mod streams;
 mod sync;
 #[cfg(test)]
@@ -102,8 +104,12 @@ use homenode_order::step::SyncId;
 use outcome::PageCosts;
 use pages::Pages;
 use paths::{Paths, Size};
+pub use pending::HELD;
+use pending::Pending;
 pub use percent::Percent;
 use policy_view::Told;
+use spill::Spill;
+pub use spill::SpillError;
 use streams::Streams;
 use thread::{State, Thread};
 use turns::Turns;
@@ -240,12 +246,21 @@ pub enum MemoryError {
         /// How many there were.
         had: u32,
     },
+    /// Accesses that a thread has still to do cannot be kept in a file.
+    #[error("{0}")]
+    Spill(SpillError),
     /// A thread's clock left the 213 days that it can count: the stream is damaged.
     #[error("the clock of {thread} overflows: the recording is damaged")]
     Clock {
         /// The thread.
         thread: ThreadId,
     },
+}
+
+impl From<SpillError> for MemoryError {
+    fn from(e: SpillError) -> Self {
+        Self::Spill(e)
+    }
 }
 
 impl From<TopologyError> for MemoryError {
@@ -348,6 +363,9 @@ pub struct Memory {
     collector: Option<Box<Collector>>,
     /// The armed page whose touch the policy is asked about.
     touched: Option<PageNo>,
+    /// Where the items of slow threads are, beyond `held` a thread.
+    spill: Arc<Spill>,
+    held: usize,
 }
 
 impl fmt::Debug for Memory {
@@ -423,6 +441,8 @@ impl Memory {
             },
             collector: options.collect.map(|how| Box::new(Collector::new(nodes, page, &how))),
             touched: None,
+            spill: Arc::default(),
+            held: pending::held(binding.len()),
         })
     }
 
@@ -448,7 +468,8 @@ impl Memory {
             }
         }
         self.last |= chunk.last;
-        self.run()
+        self.run()?;
+        Ok(self.spill.failed()?)
     }
 
     /// The result, when all is fed.
@@ -458,6 +479,7 @@ impl Memory {
     pub fn finish(mut self) -> Result<Outcome, MemoryError> {
         self.last = true;
         self.run()?;
+        self.spill.failed()?;
         self.check_ended()?;
         Ok(self.outcome())
     }
@@ -468,7 +490,8 @@ impl Memory {
         let cpu = *self.fixed.binding.get(t).ok_or_else(unbound)?;
         let regions = self.told.touches_by_region();
         let (node, fixed) = (self.fixed.cpus[cpu.index()], &self.fixed);
-        self.threads.push(Thread::new(node, fixed.outstanding, Streams::new(fixed.line_step), regions));
+        let (streams, pending) = (Streams::new(fixed.line_step), Pending::new(self.spill.clone(), self.held));
+        self.threads.push(Thread::new(node, fixed.outstanding, streams, regions, pending));
         self.turns.grow(t + 1);
         self.turns.set(t, 0);
         self.alive += 1;

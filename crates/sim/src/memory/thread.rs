@@ -3,6 +3,7 @@
 use homenode_model::{NodeId, Ps, Ticks};
 
 use super::outcome::ThreadTime;
+use super::pending::Pending;
 use super::streams::Streams;
 use super::window::{SinceItem, Window};
 use crate::stream::{MemItem, MemWhat};
@@ -31,7 +32,7 @@ pub(super) struct OpenRegion {
 }
 
 /// See the module.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Thread {
     pub(super) node: NodeId,
     pub(super) state: State,
@@ -65,39 +66,14 @@ pub(super) struct TimeSpent {
     pub(super) moving: u64,
 }
 
-/// What a thread has still to do: the items from `at` on.
-#[derive(Clone, Debug, Default)]
-struct Pending {
-    items: Vec<MemItem>,
-    at: usize,
-}
-
-impl Pending {
-    /// Adds items behind the others. What is done goes when it is the greater half: each item is
-    /// moved at most once more, on average.
-    fn extend(&mut self, items: &[MemItem]) {
-        if self.at * 2 >= self.items.len() {
-            self.items.drain(..self.at);
-            self.at = 0;
-        }
-        self.items.extend_from_slice(items);
-    }
-
-    /// The item at hand.
-    #[inline]
-    fn first(&self) -> Option<&MemItem> {
-        self.items.get(self.at)
-    }
-
-    /// The item at hand is done.
-    #[inline]
-    fn pass(&mut self) {
-        self.at += 1;
-    }
-}
-
 impl Thread {
-    pub(super) fn new(node: NodeId, outstanding: u32, streams: Streams, region_touches: bool) -> Self {
+    pub(super) fn new(
+        node: NodeId,
+        outstanding: u32,
+        streams: Streams,
+        region_touches: bool,
+        pending: Pending,
+    ) -> Self {
         Self {
             node,
             state: State::Starved,
@@ -111,7 +87,7 @@ impl Thread {
             regions: Vec::new(),
             region_touches,
             tick: Ticks::ZERO,
-            pending: Pending::default(),
+            pending,
             since: SinceItem::default(),
         }
     }
@@ -122,7 +98,7 @@ impl Thread {
     /// The item at hand of a thread that is ready.
     #[inline]
     pub(super) fn item(&self) -> MemWhat {
-        self.pending.items[self.pending.at].what
+        self.pending.at_hand().what
     }
     /// The item at hand is done.
     #[inline]
@@ -133,7 +109,7 @@ impl Thread {
     /// time of a tick.
     #[inline]
     pub(super) fn advance(&mut self, access: u64) -> u64 {
-        while let Some(&item) = self.pending.first() {
+        while let Some(item) = self.pending.first() {
             let computed = (item.tick - self.tick).0.saturating_mul(access);
             self.tick = self.tick.max(item.tick);
             self.compute(computed);
@@ -201,11 +177,15 @@ impl Thread {
         self.spent.wait += until - self.now;
         self.now = until;
     }
+    #[cfg(test)]
+    pub(super) fn items_in_memory(&self) -> usize {
+        self.pending.items_in_memory()
+    }
     /// The thread is over.
     pub(super) fn end(&mut self) {
         self.drain();
         self.state = State::Ended;
-        self.pending = Pending::default();
+        self.pending.clear();
     }
     pub(super) fn times(&self) -> ThreadTime {
         ThreadTime {
@@ -217,26 +197,5 @@ impl Thread {
             local: self.local,
             remote: self.remote,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn items_that_are_done_go_when_they_are_the_greater_half() {
-        let item = |tick| MemItem { tick: Ticks(tick), what: MemWhat::CacheTime(Ps(1)) };
-        let mut pending = Pending::default();
-        pending.extend(&[item(1), item(2), item(3)]);
-        pending.pass();
-        pending.extend(&[item(4)]);
-        assert_eq!((pending.items.len(), pending.at), (4, 1), "one of three is the smaller half");
-        pending.pass();
-        pending.extend(&[item(5)]);
-        assert_eq!((pending.items.len(), pending.at), (3, 0));
-        assert_eq!(pending.first().map(|i| i.tick), Some(Ticks(3)));
-        (0..3).for_each(|_| pending.pass());
-        assert!(pending.first().is_none());
     }
 }

@@ -213,6 +213,33 @@ proptest! {
     }
 }
 
+/// Thread 1 meets remote memory all the time, and thread 0 computes: the items of thread 1 wait
+/// until the last chunk says that thread 0 has nothing to do before the barrier.
+#[test]
+fn items_that_wait_in_a_file_do_not_show() {
+    let m = machine(2);
+    let begin = Program::new().reads(0..40, 1).barrier(0, 2);
+    let fast = begin.clone().compute(1_000_000).barrier(1, 2).end();
+    let slow = begin.reads(0..40, 1000).compute(7).barrier(1, 2).end();
+    let chunks = cut(&[fast, slow], &[1; 60]);
+    let simulate = |held: usize| {
+        let mut memory = m.memory(&m.spread(), "first-touch");
+        memory.held = held;
+        let mut most = 0;
+        for chunk in &chunks {
+            memory.feed(chunk).unwrap();
+            most = most.max(memory.threads.iter().map(super::super::thread::Thread::items_in_memory).sum());
+        }
+        let outcome = memory.finish().unwrap();
+        check(&outcome, &m);
+        (outcome, most)
+    };
+    let ((all, most_of_all), (few, most_of_few)) = (simulate(usize::MAX), simulate(100));
+    assert_eq!(all, few);
+    assert!(most_of_all > 30_000, "{most_of_all} of 40 000 items wait");
+    assert!(most_of_few < 15_000, "{most_of_few} items in memory");
+}
+
 #[test]
 fn counts_are_told_in_order_before_the_mark() {
     let m = machine(2);
