@@ -1,17 +1,13 @@
 //! Changes of memory, for a thread that arms and has already looked at the mappings.
 //!
-//! A front end notes the change, and then looks whether the blocks are armed or claimed. The thread
-//! that arms reads the number of changes, looks at the mappings, claims the blocks, and then looks
-//! at the changes since. A change that is noted after the number was read is one of those, or it is
-//! made by a front end that sees the claim.
+//! A front end publishes the memory, disarms it, changes it, notes the change, and then gives the
+//! memory up ([`super::Flights::retire`]). The thread that arms reads the number of changes, looks
+//! at the mappings, claims the blocks, and then looks at the published memory, and after that at the
+//! changes since. A change between its look at the mappings and its claim is then published still,
+//! or it is noted.
 //!
-//! Two kinds of changes are missed. The front end notes such a change before the thread that arms
-//! reads the number, and makes it between that thread's look at the mappings and its claim:
-//!
-//! - the front end was between note and change when the number was read;
-//! - the front end was within [`Changes::note`], and another change had been noted meanwhile.
-//!
-//! The tests have no model of changes for that reason.
+//! A change is also noted before it is made. A list of live memory that was made before then does
+//! not count, even if the mappings are looked at later.
 
 use super::sync::{AtomicUsize, Ordering};
 

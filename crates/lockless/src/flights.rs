@@ -4,6 +4,7 @@
 //! claimed. The thread that arms claims the blocks, and then looks at the published buffers. A
 //! fence stands between the two steps on both sides. So at least one of them sees the other.
 
+use super::changes::Changes;
 use super::sync::{AtomicU32, AtomicUsize, Ordering, fence};
 
 /// Separate buffers of one call.
@@ -19,13 +20,19 @@ const NO_SLOT: u16 = u16::MAX;
 pub struct InFlight {
     slots: [u16; EACH],
     quiet: bool,
+    changes: bool,
 }
 
 impl InFlight {
     /// No buffers.
-    pub const NOTHING: Self = Self { slots: [NO_SLOT; EACH], quiet: false };
+    pub const NOTHING: Self = Self { slots: [NO_SLOT; EACH], quiet: false, changes: false };
     /// All memory. See [`Flights::begin_quiet`].
     pub const ALL: Self = Self { quiet: true, ..Self::NOTHING };
+
+    /// The same memory, of a call that changes the mappings.
+    pub const fn of_change(self) -> Self {
+        Self { changes: true, ..self }
+    }
 }
 
 /// A published buffer. `start` is 0 in a free slot.
@@ -89,8 +96,17 @@ impl<const SLOTS: usize> Flights<SLOTS> {
         None
     }
 
-    /// The call has returned, or nobody is in it any more.
-    pub fn retire(&self, done: InFlight) {
+    /// The call has returned, or nobody is in it any more. If it has changed the mappings, that is
+    /// noted before the memory is free: see [`super::changes`].
+    pub fn retire<const LENGTH: usize>(&self, done: InFlight, changes: &Changes<LENGTH>) {
+        if done.changes {
+            for slot in done.slots.iter().filter_map(|s| self.slots.get(usize::from(*s))) {
+                changes.note(slot.start.load(Ordering::SeqCst), slot.end.load(Ordering::SeqCst));
+            }
+            if done.quiet {
+                changes.note(0, isize::MAX as usize);
+            }
+        }
         for slot in done.slots.iter().filter_map(|s| self.slots.get(usize::from(*s))) {
             slot.start.store(0, Ordering::Release);
         }

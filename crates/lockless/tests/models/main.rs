@@ -99,6 +99,14 @@ fn no_memory_is_armed_in_quiet() {
 }
 
 #[test]
+fn no_memory_is_armed_by_an_old_look_at_its_mappings() {
+    const WHY: &str = "armed by an old look";
+    holds(sound::scenarios::arming_and_a_change);
+    fails(sound::scenarios::arming_and_a_change_noted_before, WHY);
+    fails(unordered::scenarios::arming_and_a_change, WHY);
+}
+
+#[test]
 fn each_touch_is_told_once() {
     holds(sound::scenarios::two_write_one_reads);
     fails(unordered::scenarios::two_write_one_reads, RACE);

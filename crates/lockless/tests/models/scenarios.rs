@@ -3,6 +3,7 @@
 use loom::sync::Arc;
 use loom::thread;
 
+use super::changes::Changes;
 use super::claims::Claims;
 use super::flights::Flights;
 use super::ring::{TouchRing, VALID};
@@ -120,7 +121,7 @@ impl<const SLOTS: usize> Process<SLOTS> {
         let flight = self.flights.publish(buffers.iter().copied(), 0);
         self.bring();
         self.memory.read();
-        self.flights.retire(flight);
+        self.flights.retire(flight, &Changes::<1>::new());
     }
 
     /// Arms the block, unless the kernel uses its memory.
@@ -170,6 +171,57 @@ pub fn arming_and_quiet() {
         p.flights.end_quiet();
     };
     both(Process::<1>::new(), Process::arm, quiet);
+}
+
+/// Mappings that a thread changes while another one arms what it has seen of them.
+struct Mapped {
+    process: Process<1>,
+    changes: Changes<4>,
+    /// How often they have changed.
+    mappings: loom::sync::Mutex<usize>,
+}
+
+impl Mapped {
+    fn new() -> Self {
+        let mappings = loom::sync::Mutex::new(0);
+        Self { process: Process::new(), changes: Changes::new(), mappings }
+    }
+
+    /// A front end of a call that changes the mappings.
+    fn change(&self, noted_afterwards: bool) {
+        let flight = self.process.flights.publish([(100, 200)].into_iter(), 0);
+        let flight = if noted_afterwards { flight.of_change() } else { flight };
+        self.changes.note(100, 200);
+        self.process.bring();
+        *self.mappings.lock().unwrap() += 1;
+        self.process.flights.retire(flight, &self.changes);
+    }
+
+    /// Arms the block, unless its mappings may be others by now.
+    fn arm(&self) {
+        let before = self.changes.count();
+        let seen = *self.mappings.lock().unwrap();
+        let Process { flights, claims, .. } = &self.process;
+        flights.choosing(1, || {
+            claims.claim(0, pause);
+            let is_it = |start, end| start < 150 && 100 < end;
+            let mut used = false;
+            let allowed = flights.each(|start, end| used |= is_it(start, end));
+            let may = allowed && !used && !self.changes.any_since(before, is_it);
+            assert!(!may || seen == *self.mappings.lock().unwrap(), "armed by an old look");
+            claims.release(0, 0);
+        });
+    }
+}
+
+/// A thread arms what another one changes.
+pub fn arming_and_a_change() {
+    both(Mapped::new(), Mapped::arm, |m| m.change(true));
+}
+
+/// The same, where the change is noted only before it is made.
+pub fn arming_and_a_change_noted_before() {
+    both(Mapped::new(), Mapped::arm, |m| m.change(false));
 }
 
 /// More looks than the writers have steps: the reader misses no entry that is about to be written.

@@ -73,7 +73,7 @@ pub fn keep_quiet() -> InFlight {
 
 /// Nobody is in the call any more.
 pub fn give_up(done: InFlight) {
-    FLIGHTS.retire(done);
+    FLIGHTS.retire(done, &CHANGED);
 }
 
 /// Calls `see` with the published parts of `span`. The caller has claimed its blocks. `false`:

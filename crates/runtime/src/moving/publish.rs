@@ -26,11 +26,14 @@ pub fn publish(buffers: &[Span]) -> InFlight {
 /// [`retire`].
 pub fn hold(memory: Span) -> InFlight {
     let mine = inflight::keep(&[memory]);
-    if mine.is_some() {
-        inflight::remember(memory);
-        disarm::disarm(memory);
+    match mine {
+        None | Some(InFlight::NOTHING) => InFlight::NOTHING,
+        Some(mine) => {
+            inflight::remember(memory);
+            disarm::disarm(memory);
+            mine.of_change()
+        }
     }
-    mine.unwrap_or(InFlight::NOTHING)
 }
 
 /// Nothing is armed until [`retire`]; armed memory stays armed. As [`publish`], once in a frame.
