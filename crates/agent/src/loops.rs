@@ -130,7 +130,7 @@ pub fn finish(leave: impl FnOnce(&Path, &str, &Schedules)) -> Option<schedule::D
     let mut book = locked(&BOOK).take()?;
     if machine.to {
         let (codes, places) = (code::codes(), code::Places::now());
-        let (file, left_out) = file::export(&book, codes, |site| places.index(site));
+        let (file, left_out) = file::export(book.tables(), codes, |site| places.index(site));
         if left_out > 0 {
             book.refuse(format!(
                 "{left_out} recorded loops were left out of the file: it has no room for more"

@@ -2,9 +2,9 @@
 //!
 //! A front end publishes the memory, disarms it, changes it, notes the change, and then gives the
 //! memory up ([`super::Flights::retire`]). The thread that arms reads the number of changes, looks
-//! at the mappings, claims the blocks, and then looks at the published memory, and after that at the
-//! changes since. A change between its look at the mappings and its claim is then published still,
-//! or it is noted.
+//! at the mappings, claims the blocks, and then looks at the published memory, and after that at
+//! the changes since. A change between its look at the mappings and its claim is then published
+//! still, or it is noted.
 //!
 //! A change is also noted before it is made. A list of live memory that was made before then does
 //! not count, even if the mappings are looked at later.

@@ -14,32 +14,18 @@ use crate::deal::Deal;
 use crate::exchange;
 use crate::file::Imported;
 use crate::homes::ValueHomes;
+use crate::owners::Owners;
 use crate::queues::{NodeChunks, Queues};
+use crate::shape::{SHAPES, Shape};
 use crate::space::{LoopChunks, Run, Space};
 use crate::table::{self, IterationTable};
 use crate::touches::{ChunkTouch, Touches};
 
-/// Shapes that are remembered. A loop whose trip count changes with every execution has a shape for
-/// each.
-pub const SHAPES: usize = 1 << 12;
 /// Attempts at recording a loop, each with four times the memory of the one before.
 const ATTEMPTS: u32 = 4;
 /// Chunks that a thread gets where the program's schedule has no chunks of one size (`guided`,
 /// `auto`).
 const SHARES: u64 = 16;
-
-/// A loop as it is executed: what has to be the same for a recorded schedule to fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Shape {
-    /// Where the program starts the loop: a return address.
-    pub site: usize,
-    /// Its iterations.
-    pub space: Space,
-    /// The program's chunk size.
-    pub chunk: u64,
-    /// Threads of the team.
-    pub team: u32,
-}
 
 /// What the program's own schedule promises besides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,36 +137,6 @@ pub struct Book {
     totals: Totals,
 }
 
-/// Owners of values, as recorded executions tell. An owner is a node, with `replay` a thread.
-#[derive(Debug, Default)]
-struct Owners {
-    /// Of the first recorded loop at a site.
-    of_site: BTreeMap<usize, Arc<ValueHomes>>,
-    /// Of the first recorded loop with these values.
-    of_space: BTreeMap<Space, Arc<ValueHomes>>,
-}
-
-impl Owners {
-    /// The owners for a loop: those of its site, or else of its values.
-    fn of(&self, shape: &Shape) -> Option<&Arc<ValueHomes>> {
-        self.of_site.get(&shape.site).or_else(|| self.of_space.get(&shape.space))
-    }
-
-    /// Whether a loop at this site was recorded.
-    fn knows(&self, shape: &Shape) -> bool {
-        self.of_site.contains_key(&shape.site)
-    }
-
-    /// Keeps what a recorded loop tells, if there is anything.
-    fn learn(&mut self, shape: &Shape, homes: ValueHomes) {
-        if !homes.is_empty() {
-            let homes = Arc::new(homes);
-            self.of_space.entry(shape.space).or_insert_with(|| Arc::clone(&homes));
-            self.of_site.insert(shape.site, homes);
-        }
-    }
-}
-
 /// Executions and chunks so far.
 #[derive(Debug, Default)]
 struct Totals {
@@ -255,6 +211,9 @@ impl Book {
                 }
             }
             self.shapes.insert(*shape, known);
+        }
+        if matches!(self.mode, Mode::Affinity | Mode::Auto) {
+            self.owners.adopt(shape);
         }
         self.ask_for_homes(shape, nodes_of);
         let decision = match self.mode {
@@ -575,25 +534,6 @@ mod tests {
 
     fn shape(count: i128, team: u32) -> Shape {
         Shape { site: 0x1000, space: Space::excluding(0, count, 1).unwrap(), chunk: 10, team }
-    }
-
-    #[test]
-    fn owners_are_those_of_the_site_and_else_of_the_values() {
-        let homes = |node| {
-            let table = IterationTable::new(100, vec![vec![Run { begin: 0, end: 100 }]]).unwrap();
-            ValueHomes::of(&shape(100, 2).space, &table, |_| Some(node))
-        };
-        let (here, there) = (shape(100, 2), Shape { site: 0x2000, ..shape(100, 2) });
-        let mut owners = Owners::default();
-        assert!(owners.of(&here).is_none());
-        owners.learn(&here, ValueHomes::default());
-        assert!(!owners.knows(&here), "nothing was recorded");
-        owners.learn(&here, homes(0));
-        assert!(owners.knows(&here) && !owners.knows(&there));
-        assert_eq!(owners.of(&there).map(|h| &**h), Some(&homes(0)), "it has the same values");
-        owners.learn(&there, homes(1));
-        assert_eq!(owners.of(&there).map(|h| &**h), Some(&homes(1)));
-        assert_eq!(owners.of(&Shape { site: 0x3000, ..here }).map(|h| &**h), Some(&homes(0)));
     }
 
     fn nothing(pages: &[usize]) -> Vec<Option<u16>> {

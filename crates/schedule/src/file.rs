@@ -10,7 +10,7 @@ use homenode_wire::schedule::{
     self, CODES, CodeFile, LOOPS, Loop, RUNS, Schedules, THREADS, ThreadIterations,
 };
 
-use crate::book::{Book, Shape};
+use crate::shape::Shape;
 use crate::space::{Run, Space};
 use crate::table::IterationTable;
 
@@ -84,10 +84,10 @@ impl Imported {
     }
 }
 
-/// The tables of a book for a later run, and how many were left out. `place` tells the index of a
-/// site's file in `codes`, and where there the site is.
-pub fn export(
-    book: &Book,
+/// A book's tables ([`crate::Book::tables`]) for a later run, and how many were left out. `place`
+/// tells the index of a site's file in `codes`, and where there the site is.
+pub fn export<'a>(
+    tables: impl Iterator<Item = (&'a Shape, &'a IterationTable, &'a [Option<u16>])>,
     codes: Vec<CodeFile>,
     place: impl Fn(usize) -> Option<(u32, u64)>,
 ) -> (Schedules, usize) {
@@ -95,7 +95,7 @@ pub fn export(
     let mut left_out = 0;
     // A message has a bound: runs take at most 20 bytes each.
     let mut room = 2 << 20;
-    for (shape, table, nodes) in book.tables() {
+    for (shape, table, nodes) in tables {
         let runs: usize = (0..table.team()).map(|t| table.runs(t).len()).sum();
         let fits = file.loops.len() < LOOPS && runs <= room && runs <= RUNS && table.team() <= THREADS;
         let (Some((code, offset)), true) = (place(shape.site), fits) else {
@@ -132,7 +132,7 @@ pub fn export(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::book::{LoopOutcome, Promise, ThreadExecution};
+    use crate::book::{Book, LoopOutcome, Promise, ThreadExecution};
     use crate::deal::Deal;
     use homenode_wire::schedule::Mode;
 
@@ -155,7 +155,7 @@ mod tests {
         let rows = Some(vec![row(0, 4, 10), row(1, 0, 4)]);
         book.ended(&shape, LoopOutcome { rows, complete: true, ..LoopOutcome::default() });
         let codes = vec![code(3), code(7)];
-        let (file, left_out) = export(&book, codes, |site| (site == SITE).then_some((1, 0x1234)));
+        let (file, left_out) = export(book.tables(), codes, |site| (site == SITE).then_some((1, 0x1234)));
         assert_eq!((file.loops.len(), left_out, &file.codes[..]), (1, 0, &[code(7)][..]));
         file
     }

@@ -9,6 +9,7 @@
 //! | [`homes`] | the node of each iteration, by the value of the loop's variable |
 //! | [`exchange`] | who gets which range of a static loop, by the owners of its values |
 //! | [`queues`] | a list of chunks for each node, shared by its threads, with stealing |
+//! | [`shape`] | what a loop is known by |
 //! | [`touches`] | which pages the values of a loop's variable were seen to touch |
 //! | [`auto`] | which schedule is the fastest, by the times of a loop's executions |
 //! | [`book`] | what is known of each loop, and what follows for its next execution |
@@ -42,8 +43,10 @@ pub mod distribution;
 pub mod exchange;
 pub mod file;
 pub mod homes;
+mod owners;
 pub mod page_owners;
 pub mod queues;
+pub mod shape;
 pub mod share;
 pub mod space;
 pub mod table;
@@ -51,9 +54,10 @@ pub mod touches;
 
 pub use auto::{Auto, ScheduleCandidate};
 pub use batch::{Batch, BatchSize};
-pub use book::{Book, LoopExecution, LoopOutcome, Shape, StaticDecision, ThreadExecution};
+pub use book::{Book, LoopExecution, LoopOutcome, StaticDecision, ThreadExecution};
 pub use deal::{Cursor, Deal};
 pub use homes::ValueHomes;
 pub use queues::{NodeChunks, Queues, StealOrder};
+pub use shape::Shape;
 pub use space::{LoopChunks, Run, Space};
 pub use table::IterationTable;

@@ -193,8 +193,8 @@ struct Count {
     worked: u64,
 }
 
-/// Runs the cases, one for each CPU at a time and two at least: programs, ways and numbers of settings. What differs, in words,
-/// and the counts by setting.
+/// Runs the cases, one for each CPU at a time and two at least: programs, ways and numbers of
+/// settings. What differs, in words, and the counts by setting.
 fn run(bench: &Bench, cases: &[(usize, String, usize)]) -> (Vec<String>, BTreeMap<String, Count>) {
     let next = AtomicUsize::new(0);
     let alone: Mutex<BTreeMap<(usize, &str), End>> = Mutex::default();

@@ -1,4 +1,4 @@
-//! A finished recording, and what a person is told of it.
+//! A finished recording, and what homenode says about it.
 
 use std::fmt::Write as _;
 use std::process::ExitStatus;
