@@ -572,3 +572,69 @@ const fn because(cause: live::MoveOrigin) -> MigrationCause {
 fn fields(variable: &Variable) -> Fields {
     Fields::of(variable.element_fields().into_iter().map(FieldRecord::into_parts))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(number: u32, allocations: u64) -> Object {
+        Object {
+            object: ObjectId(number),
+            id: String::new(),
+            process: 1,
+            name: String::new(),
+            kind: ObjectKind::Allocated,
+            element_type: None,
+            element_bytes: None,
+            dimensions: Vec::new(),
+            fields: Fields::default(),
+            file: None,
+            line: None,
+            function: None,
+            stack: Vec::new(),
+            bytes: Bytes(4096),
+            address: 0x1000,
+            allocations,
+            birth_ns: None,
+            death_ns: None,
+        }
+    }
+
+    #[test]
+    fn objects_are_numbered_behind_those_of_the_processes_before() {
+        let mut objects = KnownObjects { before: 7, ..KnownObjects::default() };
+        for allocations in [1, 3] {
+            let number = objects.fresh();
+            objects.rows.push(object(number.0, allocations));
+        }
+        assert_eq!(objects.fresh(), ObjectId(9));
+        assert_eq!(objects.row(ObjectId(8)).map(|row| row.object), Some(ObjectId(8)));
+        assert!(!objects.is_shared(ObjectId(7)) && objects.is_shared(ObjectId(8)));
+        if let Some(row) = objects.row_mut(ObjectId(7)) {
+            row.allocations += 1;
+        }
+        assert!(objects.is_shared(ObjectId(7)));
+        for other in [0, 6, 9] {
+            assert!(objects.row(ObjectId(other)).is_none(), "{other} is of another process, or of none");
+        }
+    }
+
+    #[test]
+    fn without_iterations_all_intervals_are_timed() {
+        let row = |number: u32, timed| Interval {
+            interval: IntervalNo(number),
+            begin_ns: Ns(0),
+            end_ns: Ns(1),
+            iteration: None,
+            timed,
+        };
+        let mut intervals = KnownIntervals::default();
+        intervals.end(0, row(0, false));
+        intervals.end(4, row(4, true));
+        assert_eq!(intervals.now, 5);
+        let timed = |known: &KnownIntervals| known.rows().map(|row| row.timed).collect::<Vec<_>>();
+        assert_eq!(timed(&intervals), [true, true]);
+        intervals.has_iterations = true;
+        assert_eq!(timed(&intervals), [false, true]);
+    }
+}
