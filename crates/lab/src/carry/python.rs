@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_virtual_environment_names_its_interpreter() {
-        let folder = Scratch::new("python").unwrap();
+        let folder = Scratch::new("lab").unwrap();
         let python = folder.path().join("python3");
         fs::write(&python, "").unwrap();
         let names = format!("home = {0}\nexecutable = {0}/gone\n", folder.path().display());
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn an_interpreter_needs_its_library_and_its_environment() {
-        let folder = Scratch::new("python").unwrap();
+        let folder = Scratch::new("lab").unwrap();
         let (environment, prefix) = (folder.path().join("env"), folder.path().join("usr"));
         let library = prefix.join("lib/python3.11");
         fs::create_dir_all(&library).unwrap();
