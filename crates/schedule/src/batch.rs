@@ -7,8 +7,8 @@
 
 use crate::space::Run;
 
-/// Nanoseconds of a batch below which the next one is twice as large. A thread that is given the
-/// last batch makes the others wait about twice as long, at most.
+/// Nanoseconds of a batch below which the next one is twice as large. The others wait about twice
+/// as long for the last batch, and longer only if its chunks take longer than those before.
 const SHORT: u64 = 1_000;
 /// Chunks behind the first one of a batch, at most.
 const MOST: u64 = 255;
