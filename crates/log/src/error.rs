@@ -1,10 +1,10 @@
 //! What can be wrong with a log.
 
-use std::fmt;
 use std::path::PathBuf;
 
 /// A log that cannot be read, or not further.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}: at byte {offset}: {wrong}", path.display())]
 pub struct LogError {
     /// The file.
     pub path: PathBuf,
@@ -39,19 +39,4 @@ pub enum Wrong {
     /// The records contradict each other.
     #[error("{0}")]
     Inconsistent(String),
-}
-
-impl fmt::Display for LogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: at byte {}: {}", self.path.display(), self.offset, self.wrong)
-    }
-}
-
-impl std::error::Error for LogError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.wrong {
-            Wrong::Io(e) => Some(e),
-            _ => None,
-        }
-    }
 }

@@ -28,6 +28,7 @@ mod lab_matrix;
 mod lab_recent;
 mod lab_record;
 mod lab_run;
+mod lab_schedule;
 mod lab_sources;
 mod machine;
 mod measure;
