@@ -26,46 +26,28 @@
 //!   the fault.
 //! - `pages_never_move`: no decision but a home for the page that faulted.
 
-use homenode_model::{Decision, DecisionBuf, Event, Interest, MoveOutcome, Ns};
+use homenode_model::{NodeId, PageNo};
 
-use crate::homes::Homes;
-use crate::queue::Queue;
-use crate::{Policy, PolicyContext, Step};
+use crate::PolicyContext;
+use crate::at_first_touch::{AtFirstTouch, FirstHome};
 
 /// See the module.
+pub type FirstTouch = AtFirstTouch<OnToucher>;
+
+/// Each page on the node of its first toucher.
 #[derive(Debug)]
-pub struct FirstTouch {
-    homes: Homes,
-    queue: Queue,
-}
+pub struct OnToucher;
 
 impl FirstTouch {
     /// For the machine of `context`.
     pub fn new(context: &PolicyContext) -> Self {
-        Self { homes: Homes::new(context), queue: Queue::new() }
+        Self::with(context, OnToucher)
     }
 }
 
-impl Policy for FirstTouch {
-    fn interest(&self) -> Interest {
-        Interest { faults: true, ..Interest::default() }
-    }
-    fn observe(&mut self, event: &Event) {
-        match *event {
-            Event::Fault { page, node } => {
-                if let Some(node) = self.homes.settle(page, node) {
-                    self.queue.push(Decision::Place { page, node });
-                }
-            }
-            Event::Free { pages, .. } => self.homes.free(pages),
-            _ => {}
-        }
-    }
-    fn poll(&mut self, _now: Ns, out: &mut DecisionBuf) -> Step {
-        self.queue.pour(out)
-    }
-    fn outcome(&mut self, outcome: &MoveOutcome) {
-        self.homes.moved(outcome);
+impl FirstHome for OnToucher {
+    fn wanted(&self, _page: PageNo, toucher: NodeId) -> NodeId {
+        toucher
     }
 }
 

@@ -34,10 +34,6 @@ impl Homes {
     pub(crate) fn has_room(&self, node: NodeId) -> bool {
         self.used[node.index()] < self.capacity[node.index()]
     }
-    /// Number of nodes.
-    pub(crate) const fn nodes(&self) -> usize {
-        self.capacity.len()
-    }
     /// Number of further pages that `node` can take.
     pub(crate) fn room(&self, node: NodeId) -> u64 {
         self.capacity[node.index()].saturating_sub(self.used[node.index()])

@@ -13,6 +13,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod ars;
+mod at_first_touch;
 mod bounces;
 pub mod competitive;
 pub mod competitive_balanced;
@@ -47,6 +48,7 @@ mod testing;
 pub mod weighted;
 pub mod when;
 
+pub use at_first_touch::{AtFirstTouch, FirstHome};
 pub use context::PolicyContext;
 pub use explicit::Explicit;
 pub use first_touch::FirstTouch;

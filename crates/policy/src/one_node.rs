@@ -24,47 +24,28 @@
 //! - `all_on_the_node_until_full`: the first `capacity` pages are there.
 //! - `then_nearest_to_the_node`: the others are on the nearest node with room at the fault.
 
-use homenode_model::{Decision, DecisionBuf, Event, Interest, MoveOutcome, NodeId, Ns};
+use homenode_model::{NodeId, PageNo};
 
-use crate::homes::Homes;
-use crate::queue::Queue;
-use crate::{Policy, PolicyContext, Step};
+use crate::PolicyContext;
+use crate::at_first_touch::{AtFirstTouch, FirstHome};
 
 /// See the module.
+pub type OneNode = AtFirstTouch<OnNode>;
+
+/// All pages on this node.
 #[derive(Debug)]
-pub struct OneNode {
-    node: NodeId,
-    homes: Homes,
-    queue: Queue,
-}
+pub struct OnNode(NodeId);
 
 impl OneNode {
     /// All pages on `node`, which must be a node of the machine of `context`.
     pub fn new(context: &PolicyContext, node: NodeId) -> Self {
-        Self { node, homes: Homes::new(context), queue: Queue::new() }
+        Self::with(context, OnNode(node))
     }
 }
 
-impl Policy for OneNode {
-    fn interest(&self) -> Interest {
-        Interest { faults: true, ..Interest::default() }
-    }
-    fn observe(&mut self, event: &Event) {
-        match *event {
-            Event::Fault { page, .. } => {
-                if let Some(node) = self.homes.settle(page, self.node) {
-                    self.queue.push(Decision::Place { page, node });
-                }
-            }
-            Event::Free { pages, .. } => self.homes.free(pages),
-            _ => {}
-        }
-    }
-    fn poll(&mut self, _now: Ns, out: &mut DecisionBuf) -> Step {
-        self.queue.pour(out)
-    }
-    fn outcome(&mut self, outcome: &MoveOutcome) {
-        self.homes.moved(outcome);
+impl FirstHome for OnNode {
+    fn wanted(&self, _page: PageNo, _toucher: NodeId) -> NodeId {
+        self.0
     }
 }
 

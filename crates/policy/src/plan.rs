@@ -31,29 +31,35 @@
 
 use alloc::sync::Arc;
 
-use homenode_model::{
-    AccessKind, Decision, DecisionBuf, Event, Histogram, Interest, MoveOutcome, NodeId, Ns, Placement,
-};
+use homenode_model::{AccessKind, Histogram, NodeId, PageNo, Placement};
 
+use crate::PolicyContext;
+use crate::at_first_touch::{AtFirstTouch, FirstHome};
 use crate::competitive_balanced::{Balance, Balancer};
 use crate::homes::Homes;
 use crate::interval::Interval;
-use crate::queue::Queue;
 use crate::room::Room;
-use crate::{Policy, PolicyContext, Step};
 
 /// See the module.
+pub type Plan = AtFirstTouch<Planned>;
+
+/// Pages on the homes of a plan. A page without a planned home on this machine goes to its toucher.
 #[derive(Debug)]
-pub struct Plan {
+pub struct Planned {
     plan: Arc<Placement>,
-    homes: Homes,
-    queue: Queue,
+    nodes: usize,
 }
 
 impl Plan {
     /// Puts pages on the homes of `plan`, on the machine of `context`.
     pub fn new(context: &PolicyContext, plan: Arc<Placement>) -> Self {
-        Self { plan, homes: Homes::new(context), queue: Queue::new() }
+        Self::with(context, Planned { plan, nodes: context.nodes() })
+    }
+}
+
+impl FirstHome for Planned {
+    fn wanted(&self, page: PageNo, toucher: NodeId) -> NodeId {
+        self.plan.home(page).filter(|home| home.index() < self.nodes).unwrap_or(toucher)
     }
 }
 
@@ -80,31 +86,6 @@ pub fn best(context: &PolicyContext, counts: &Histogram, slack: u32) -> Placemen
         to
     });
     plan
-}
-
-impl Policy for Plan {
-    fn interest(&self) -> Interest {
-        Interest { faults: true, ..Interest::default() }
-    }
-    fn observe(&mut self, event: &Event) {
-        match *event {
-            Event::Fault { page, node } => {
-                let nodes = self.homes.nodes();
-                let planned = self.plan.home(page).filter(|home| home.index() < nodes);
-                if let Some(node) = self.homes.settle(page, planned.unwrap_or(node)) {
-                    self.queue.push(Decision::Place { page, node });
-                }
-            }
-            Event::Free { pages, .. } => self.homes.free(pages),
-            _ => {}
-        }
-    }
-    fn poll(&mut self, _now: Ns, out: &mut DecisionBuf) -> Step {
-        self.queue.pour(out)
-    }
-    fn outcome(&mut self, outcome: &MoveOutcome) {
-        self.homes.moved(outcome);
-    }
 }
 
 #[cfg(test)]

@@ -28,50 +28,28 @@
 
 use alloc::vec::Vec;
 
-use homenode_model::{Decision, DecisionBuf, Event, Interest, MoveOutcome, NodeId, Ns};
+use homenode_model::{NodeId, PageNo};
 
-use crate::homes::Homes;
-use crate::queue::Queue;
-use crate::{Policy, PolicyContext, Step};
+use crate::PolicyContext;
+use crate::at_first_touch::{AtFirstTouch, FirstHome, in_turn};
 
 /// See the module.
+pub type RoundRobin = AtFirstTouch<InTurn>;
+
+/// Pages in turn on these nodes.
 #[derive(Debug)]
-pub struct RoundRobin {
-    nodes: Vec<NodeId>,
-    homes: Homes,
-    queue: Queue,
-}
+pub struct InTurn(Vec<NodeId>);
 
 impl RoundRobin {
     /// For the machine of `context`.
     pub fn new(context: &PolicyContext) -> Self {
-        Self { nodes: context.memory_nodes(), homes: Homes::new(context), queue: Queue::new() }
+        Self::with(context, InTurn(context.memory_nodes()))
     }
 }
 
-impl Policy for RoundRobin {
-    fn interest(&self) -> Interest {
-        Interest { faults: true, ..Interest::default() }
-    }
-    fn observe(&mut self, event: &Event) {
-        match *event {
-            Event::Fault { page, node } => {
-                // On a machine without memory there is no turn, and settle finds no home either.
-                let turn = page.0.checked_rem(self.nodes.len() as u64);
-                let wanted = turn.map_or(node, |t| self.nodes[t as usize]);
-                if let Some(node) = self.homes.settle(page, wanted) {
-                    self.queue.push(Decision::Place { page, node });
-                }
-            }
-            Event::Free { pages, .. } => self.homes.free(pages),
-            _ => {}
-        }
-    }
-    fn poll(&mut self, _now: Ns, out: &mut DecisionBuf) -> Step {
-        self.queue.pour(out)
-    }
-    fn outcome(&mut self, outcome: &MoveOutcome) {
-        self.homes.moved(outcome);
+impl FirstHome for InTurn {
+    fn wanted(&self, page: PageNo, toucher: NodeId) -> NodeId {
+        in_turn(&self.0, page, toucher)
     }
 }
 
@@ -79,7 +57,6 @@ impl Policy for RoundRobin {
 mod tests {
     use super::*;
     use crate::testing::{Bench, NODES, machine, roomy, touches};
-    use homenode_model::PageNo;
     use proptest::prelude::*;
 
     proptest! {

@@ -32,21 +32,21 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use homenode_model::{Decision, DecisionBuf, Event, Interest, MoveOutcome, NodeId, Ns};
+use homenode_model::{NodeId, PageNo};
 
-use crate::homes::Homes;
-use crate::queue::Queue;
-use crate::{Policy, PolicyContext, Step};
+use crate::PolicyContext;
+use crate::at_first_touch::{AtFirstTouch, FirstHome, in_turn};
 
 /// Weights from here on are refused.
 pub const MAX_WEIGHT: u64 = 256;
 
 /// See the module.
+pub type Weighted = AtFirstTouch<ByWeight>;
+
+/// Pages in turn on the nodes of a round.
 #[derive(Debug)]
-pub struct Weighted {
+pub struct ByWeight {
     round: Vec<NodeId>,
-    homes: Homes,
-    queue: Queue,
 }
 
 impl Weighted {
@@ -59,7 +59,7 @@ impl Weighted {
         if weights.iter().all(|w| *w == 0) {
             weights.fill(1);
         }
-        Self { round: round(&nodes, &weights), homes: Homes::new(context), queue: Queue::new() }
+        Self::with(context, ByWeight { round: round(&nodes, &weights) })
     }
     /// Weights by bandwidth.
     pub fn by_bandwidth(context: &PolicyContext) -> Self {
@@ -93,28 +93,9 @@ fn round(nodes: &[NodeId], weights: &[u64]) -> Vec<NodeId> {
     (0..sum).filter_map(turn).collect()
 }
 
-impl Policy for Weighted {
-    fn interest(&self) -> Interest {
-        Interest { faults: true, ..Interest::default() }
-    }
-    fn observe(&mut self, event: &Event) {
-        match *event {
-            Event::Fault { page, node } => {
-                let turn = page.0.checked_rem(self.round.len() as u64);
-                let wanted = turn.map_or(node, |t| self.round[t as usize]);
-                if let Some(node) = self.homes.settle(page, wanted) {
-                    self.queue.push(Decision::Place { page, node });
-                }
-            }
-            Event::Free { pages, .. } => self.homes.free(pages),
-            _ => {}
-        }
-    }
-    fn poll(&mut self, _now: Ns, out: &mut DecisionBuf) -> Step {
-        self.queue.pour(out)
-    }
-    fn outcome(&mut self, outcome: &MoveOutcome) {
-        self.homes.moved(outcome);
+impl FirstHome for ByWeight {
+    fn wanted(&self, page: PageNo, toucher: NodeId) -> NodeId {
+        in_turn(&self.round, page, toucher)
     }
 }
 
@@ -123,7 +104,7 @@ mod tests {
     use super::*;
     use crate::RoundRobin;
     use crate::testing::{Bench, machine, roomy, touches};
-    use homenode_model::{MbPerS, PageNo};
+    use homenode_model::MbPerS;
     use proptest::prelude::*;
 
     #[test]
@@ -138,7 +119,7 @@ mod tests {
         let mut context = machine(&roomy());
         context.bandwidth = [20_000, 5_000, 0, 7].map(MbPerS).to_vec();
         let policy = Weighted::by_bandwidth(&context);
-        let count = |n: u16| policy.round.iter().filter(|h| h.0 == n).count();
+        let count = |n: u16| policy.first.round.iter().filter(|h| h.0 == n).count();
         assert_eq!([count(0), count(1), count(2)], [85, 21, 85]);
     }
 
