@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::process::{self, cargo, present, program};
-use crate::{CommandResult, book, dist, python, root, testing, tidy};
+use crate::{CommandResult, book, dist, miri, python, root, testing, tidy};
 
 /// A step: its name and what it does.
 type Step = (&'static str, fn() -> CommandResult);
@@ -44,8 +44,9 @@ const STEPS: &[Step] = &[
 ];
 
 /// What `--long` does after them: ignored tests too, optimised, and many more cases of each
-/// property. Then what people install, in clean roots.
-const LONG: [Step; 3] = [("test, long", test_long), ("book", book::make), ("dist", dist::test)];
+/// property. Then unsafe code under Miri, and what people install, in clean roots.
+const LONG: [Step; 4] =
+    [("test, long", test_long), ("miri", miri::run), ("book", book::make), ("dist", dist::test)];
 
 fn test_long() -> CommandResult {
     // Tests record programs with the compilers and libraries of their own profile.

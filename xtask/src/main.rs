@@ -14,6 +14,7 @@ mod fuzz_programs;
 mod map;
 mod matrix;
 mod metadata;
+mod miri;
 mod new_policy;
 mod process;
 mod python;
@@ -53,6 +54,8 @@ enum Command {
     Tidy,
     /// Which file of a crate uses which, floor by floor, and the circles among them
     Map(map::MapArgs),
+    /// Unsafe code under Miri, where tests neither call the system nor execute assembly
+    Miri,
     /// A new placement policy: file, tests and registration
     NewPolicy(new_policy::NewPolicyArgs),
     /// The C header and the Fortran module, from the source of the C API
@@ -89,6 +92,7 @@ impl Command {
             Self::Python => python::run(),
             Self::Tidy => tidy::run(),
             Self::Map(args) => map::run(&args),
+            Self::Miri => miri::run(),
             Self::NewPolicy(args) => new_policy::run(&args),
             Self::CApi => c_api::run(),
             Self::Bench(args) => bench::run(&args),
