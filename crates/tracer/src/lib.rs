@@ -33,6 +33,7 @@ pub mod python;
 pub mod ranges;
 mod stack;
 mod start;
+mod teams;
 pub mod thread;
 mod threads;
 mod tls;
