@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 
+use crate::forward::{call, missing, real};
 use crate::loops_gomp::{self, Ascends, Named};
 use crate::stub::front;
 use crate::{callers, loops, state};
@@ -23,38 +24,12 @@ type Forward = unsafe extern "C-unwind" fn(
     usize,
     usize,
 ) -> usize;
-/// Every entry point, called with more arguments than it has: those beyond are never looked at.
-pub type Real = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> usize;
 
 /// The functions above, as types that `sym` accepts.
 const _: [Forward; 6] = [team, start, end, barrier, cancellable, unregister];
 
-/// The program calls a function that no loaded run-time system has: it could not run without us
-/// either.
-#[cold]
-pub fn missing(name: &CStr) -> ! {
-    state::complain(&format!("no loaded OpenMP run-time system has {}", name.to_string_lossy()));
-    std::process::abort()
-}
-
 fn target(caller: usize, entry: usize) -> callers::Target {
     callers::target(caller, entry, NAMES[entry]).unwrap_or_else(|| missing(NAMES[entry]))
-}
-
-/// Calls a function of a run-time with the words of a call.
-///
-/// # Safety
-/// The words are the caller's arguments of this function, or others that it takes.
-#[inline(always)]
-pub unsafe fn call(function: Real, [a, b, c, d, e, f, g, h]: [usize; 8]) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe { function(a, b, c, d, e, f, g, h) }
-}
-
-pub fn real(target: callers::Target) -> Real {
-    // SAFETY: the loader's address of the function of that name; the ABI lets a caller pass more
-    // arguments than it takes.
-    unsafe { std::mem::transmute::<usize, Real>(target.function) }
 }
 
 /// What is known of a call that starts a team or ends one.

@@ -35,6 +35,7 @@ mod cpp;
 mod distributed;
 mod exec;
 mod force;
+mod forward;
 mod gomp;
 mod heap;
 mod interpose;
