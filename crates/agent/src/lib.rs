@@ -27,6 +27,7 @@ compile_error!(
 mod align;
 mod alloc;
 mod allocator;
+mod backtrace;
 mod callers;
 mod capi;
 mod capi_distribute;
@@ -68,6 +69,7 @@ mod loops_touched;
 mod modules;
 mod mover;
 mod next;
+mod objects;
 mod omp_alloc;
 mod ompt;
 mod python;

@@ -17,7 +17,8 @@ use homenode_wire::{Message, plan};
 
 use crate::told::{self, Told};
 use crate::{
-    align, alloc, clib, cpp, interpose_loader, leave, loops, modules, mover, next, raw_calls, slots, statics,
+    align, clib, cpp, interpose_loader, leave, loops, modules, mover, next, objects, raw_calls, slots,
+    statics,
 };
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
@@ -438,7 +439,7 @@ fn finish() {
         if others > 0 {
             driver.note(format!("{others} regions that other threads started were not watched"));
         }
-        if let Some(text) = alloc::lost() {
+        if let Some(text) = objects::lost() {
             driver.note(text);
         }
         let loaded = modules::loaded();
