@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use crate::forward::{call, missing, real};
 use crate::loops_gomp::{self, Ascends, Named};
 use crate::stub::front;
-use crate::{callers, loops, state};
+use crate::{callers, loops, regions};
 
 /// The call as it came, and what the stub adds: entry point and return address.
 type Forward = unsafe extern "C-unwind" fn(
@@ -44,7 +44,7 @@ struct Call {
 
 impl Call {
     fn begins(&self) {
-        state::region_begin(self.function, self.caller, || self.threads());
+        regions::begin(self.function, self.caller, || self.threads());
     }
 
     #[cold]
@@ -112,14 +112,14 @@ front! {
             .and_then(|(named, ascends)| loops_gomp::first_loop(named, ascends, [d, e, f, g], caller));
         // SAFETY: the caller's arguments.
         let result = unsafe { loops_gomp::run(real(target), words, caller, first) };
-        state::region_end();
+        regions::end();
         result
     }
 }
 
 forward! {
     /// Runs a team from its start to its end, and does not look at its loops.
-    team_as_it_is(call, result) { call.begins(); } { state::region_end(); }
+    team_as_it_is(call, result) { call.begins(); } { regions::end(); }
 }
 forward! {
     /// Starts a team whose end is another call.
@@ -127,7 +127,7 @@ forward! {
 }
 forward! {
     /// Ends the team of an earlier call.
-    end(_call, result) {} { loops::foreign(false); state::region_end(); }
+    end(_call, result) {} { loops::foreign(false); regions::end(); }
 }
 
 thread_local! {
@@ -157,7 +157,7 @@ macro_rules! waits {
                 let $result = unsafe { call(real(target), words) };
                 WAITING.set(before);
                 if !$cancelled {
-                    state::barrier(caller);
+                    regions::barrier(caller);
                 }
                 $result
             }
