@@ -9,7 +9,7 @@ use homenode_runtime::placing::find::{self, PageTotals};
 use homenode_runtime::placing::machine::UsableNodes;
 use homenode_runtime::placing::{Failure, Result, memory, pages_of, threads};
 
-use crate::state;
+use crate::{interpose_loader, state};
 
 /// What this process may use of a node.
 #[repr(C)]
@@ -66,7 +66,7 @@ pub extern "C" fn hn_next_touch(address: *const c_void, length: usize) -> i32 {
         return HN_EINVAL;
     }
     let asked = state::with(|d| {
-        state::files(d);
+        interpose_loader::report(d);
         d.next_touch(address as usize, length)
     });
     match asked {

@@ -12,15 +12,14 @@
 //! nothing to clean up.
 
 use std::arch::naked_asm;
-use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_hooks::loaded;
 use homenode_runtime::moving;
-use homenode_runtime::watch::objects::SMALLEST;
 
-use crate::{alloc, callers};
+use crate::callers;
+use crate::objects::{dies, noted};
 
 /// Each operator, called with three arguments. An operator with fewer parameters ignores the rest.
 type Real = unsafe extern "C-unwind" fn(usize, usize, usize) -> usize;
@@ -44,17 +43,6 @@ static TARGETS: [AtomicUsize; FORMS] = [const { AtomicUsize::new(0) }; FORMS];
 /// The operator behind this library. If there is none, the `malloc`, `aligned_alloc` or `free` that
 /// does its work.
 static REAL: [AtomicUsize; FORMS] = [const { AtomicUsize::new(0) }; FORMS];
-
-thread_local! {
-    /// Address of the large object that this thread has noted last. An operator's `malloc` may have
-    /// noted the same object already.
-    static TOLD: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Says that this thread has noted the large object at `address`.
-pub fn told(address: usize) {
-    TOLD.set(address);
-}
 
 /// Whether the function is one of the C++ library, which calls `malloc` and `free`.
 fn is_of_the_language(function: usize) -> bool {
@@ -99,7 +87,7 @@ unsafe extern "C-unwind" fn new<const I: usize>(bytes: usize, b: usize, c: usize
 }
 
 unsafe extern "C-unwind" fn delete<const I: usize>(p: usize, b: usize, c: usize, _: usize) -> usize {
-    let held = alloc::dies(p as *mut c_void);
+    let held = dies(p as *mut c_void);
     // SAFETY: the C++ library's function of this name and type, with the caller's arguments.
     unsafe { real::<I>()(p, b, c) };
     held.into_iter().for_each(moving::retire);
@@ -130,20 +118,6 @@ unsafe extern "C-unwind" fn new_by_malloc<const I: usize>(
         Some(f) => unsafe { std::mem::transmute::<usize, Real>(f)(bytes, b, c) },
         None => 0,
     }
-}
-
-/// Calls `allocate`, and notes the object if it is large and not noted yet.
-#[inline]
-fn noted(bytes: usize, allocate: impl FnOnce() -> usize) -> usize {
-    if bytes < SMALLEST {
-        return allocate();
-    }
-    TOLD.set(0);
-    let p = allocate();
-    if TOLD.get() != p {
-        alloc::large(p as *mut c_void, bytes);
-    }
-    p
 }
 
 /// The front end of an operator that has not been looked up yet.

@@ -7,7 +7,7 @@ use homenode_model::Ns;
 use homenode_runtime::moving::{self, Span};
 use homenode_runtime::own_thread::{self, own_threads};
 
-use crate::state;
+use crate::{start, state};
 
 /// The variable.
 const FORCE_ARM: &str = "HOMENODE_RUN_FORCE_ARM";
@@ -57,7 +57,7 @@ fn for_ever(every: Duration) {
 }
 
 extern "C" fn constructor() {
-    state::start();
+    start::start();
     if !state::running() {
         return;
     }

@@ -6,9 +6,10 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 
+use crate::forward::{call, missing, real};
 use crate::loops_gomp::{self, Ascends, Named};
 use crate::stub::front;
-use crate::{callers, loops, state};
+use crate::{callers, loops, regions};
 
 /// The call as it came, and what the stub adds: entry point and return address.
 type Forward = unsafe extern "C-unwind" fn(
@@ -23,38 +24,12 @@ type Forward = unsafe extern "C-unwind" fn(
     usize,
     usize,
 ) -> usize;
-/// Every entry point, called with more arguments than it has: those beyond are never looked at.
-pub type Real = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> usize;
 
 /// The functions above, as types that `sym` accepts.
 const _: [Forward; 6] = [team, start, end, barrier, cancellable, unregister];
 
-/// The program calls a function that no loaded run-time system has: it could not run without us
-/// either.
-#[cold]
-pub fn missing(name: &CStr) -> ! {
-    state::complain(&format!("no loaded OpenMP run-time system has {}", name.to_string_lossy()));
-    std::process::abort()
-}
-
 fn target(caller: usize, entry: usize) -> callers::Target {
     callers::target(caller, entry, NAMES[entry]).unwrap_or_else(|| missing(NAMES[entry]))
-}
-
-/// Calls a function of a run-time with the words of a call.
-///
-/// # Safety
-/// The words are the caller's arguments of this function, or others that it takes.
-#[inline(always)]
-pub unsafe fn call(function: Real, [a, b, c, d, e, f, g, h]: [usize; 8]) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe { function(a, b, c, d, e, f, g, h) }
-}
-
-pub fn real(target: callers::Target) -> Real {
-    // SAFETY: the loader's address of the function of that name; the ABI lets a caller pass more
-    // arguments than it takes.
-    unsafe { std::mem::transmute::<usize, Real>(target.function) }
 }
 
 /// What is known of a call that starts a team or ends one.
@@ -69,7 +44,7 @@ struct Call {
 
 impl Call {
     fn begins(&self) {
-        state::region_begin(self.function, self.caller, || self.threads());
+        regions::begin(self.function, self.caller, || self.threads());
     }
 
     #[cold]
@@ -137,14 +112,14 @@ front! {
             .and_then(|(named, ascends)| loops_gomp::first_loop(named, ascends, [d, e, f, g], caller));
         // SAFETY: the caller's arguments.
         let result = unsafe { loops_gomp::run(real(target), words, caller, first) };
-        state::region_end();
+        regions::end();
         result
     }
 }
 
 forward! {
     /// Runs a team from its start to its end, and does not look at its loops.
-    team_as_it_is(call, result) { call.begins(); } { state::region_end(); }
+    team_as_it_is(call, result) { call.begins(); } { regions::end(); }
 }
 forward! {
     /// Starts a team whose end is another call.
@@ -152,7 +127,7 @@ forward! {
 }
 forward! {
     /// Ends the team of an earlier call.
-    end(_call, result) {} { loops::foreign(false); state::region_end(); }
+    end(_call, result) {} { loops::foreign(false); regions::end(); }
 }
 
 thread_local! {
@@ -182,7 +157,7 @@ macro_rules! waits {
                 let $result = unsafe { call(real(target), words) };
                 WAITING.set(before);
                 if !$cancelled {
-                    state::barrier(caller);
+                    regions::barrier(caller);
                 }
                 $result
             }

@@ -6,8 +6,8 @@ use std::ffi::{c_int, c_void};
 
 use homenode_runtime::moving;
 
+use crate::finish;
 use crate::next::next;
-use crate::state;
 
 /// Makes a child by `make`, which returns what `fork` does: 0 in the child.
 pub fn forked<N: Copy + Into<i64>>(make: impl FnOnce() -> N) -> N {
@@ -23,7 +23,7 @@ pub fn forked<N: Copy + Into<i64>>(make: impl FnOnce() -> N) -> N {
 
 fn in_child() {
     // SAFETY: this is the only thread of the child.
-    unsafe { state::in_child() };
+    unsafe { finish::in_child() };
     moving::bare_fork_in_child();
 }
 

@@ -6,6 +6,7 @@ use std::ffi::{c_char, c_long, c_void};
 use homenode_runtime::moving::descriptor::is_own;
 use homenode_runtime::moving::{self, Span, signals};
 
+use crate::finish;
 use crate::interpose::{buffers, front, span, text};
 use crate::interpose_descriptors::{bad_descriptor, between_own};
 use crate::interpose_fork::forked;
@@ -14,7 +15,6 @@ use crate::interpose_privileges::{by_number, by_prctl};
 use crate::kernel_calls;
 use crate::kernel_calls::table::MOST;
 use crate::next::next;
-use crate::state;
 
 /// A vector of fewer buffers is published buffer by buffer.
 const VECTOR: usize = 4;
@@ -448,7 +448,7 @@ fn prepare(number: c_long, [a, b, c, d, e, g]: [usize; 6]) -> CallUnderWay {
         libc::SYS_rt_sigsuspend => buffers[0] = at(a, b),
         libc::SYS_prctl => {
             if a as i32 == libc::PR_SET_SECCOMP {
-                state::stop();
+                finish::stop();
             }
             by_prctl(a as i32);
             // The argument may be a number. Publishing it is harmless: no memory is there.
@@ -489,7 +489,7 @@ fn prepare(number: c_long, [a, b, c, d, e, g]: [usize; 6]) -> CallUnderWay {
             buffers[0] = at(d, e);
         }
         libc::SYS_io_setup => moving::pins("asynchronous I/O (io_setup)"),
-        libc::SYS_seccomp => state::stop(),
+        libc::SYS_seccomp => finish::stop(),
         libc::SYS_userfaultfd => moving::pins("user-space page faults of the program's own (userfaultfd)"),
         libc::SYS_vmsplice => moving::pins("a pipe that holds the program's own pages (vmsplice)"),
         libc::SYS_readv | libc::SYS_writev | libc::SYS_sendmsg | libc::SYS_recvmsg => {

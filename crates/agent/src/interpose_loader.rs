@@ -4,9 +4,11 @@ use std::arch::naked_asm;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use homenode_runtime::driver::Driver;
+
 use crate::modules::{self, Places};
 use crate::next::next;
-use crate::{callers, state, statics};
+use crate::{callers, raw_calls, state, statics};
 
 /// The C library's `dlopen`.
 static DLOPEN: AtomicUsize = AtomicUsize::new(0);
@@ -61,7 +63,7 @@ extern "C" fn look() -> usize {
 /// Whether modules may have been loaded or unloaded since the last call. After a `dlopen`, a call
 /// takes about 50 ns.
 #[inline]
-pub fn changed() -> bool {
+fn changed() -> bool {
     LOOKS.load(Ordering::Relaxed) > 0 && ask()
 }
 
@@ -70,6 +72,16 @@ fn ask() -> bool {
     LOOKS.fetch_sub(1, Ordering::Relaxed);
     let now = modules::changes();
     SEEN.swap(now, Ordering::Relaxed) != now
+}
+
+/// Reports to the driver the static arrays of modules that were loaded or unloaded since the last
+/// call.
+#[inline]
+pub fn report(driver: &mut Driver) {
+    if changed() {
+        raw_calls::look();
+        statics::look(driver);
+    }
 }
 
 /// `dlclose`. Another object may later be where the closed module was.

@@ -6,7 +6,7 @@ use homenode_runtime::moving::{self, InFlight, Span};
 
 use crate::interpose::{front, span};
 use crate::next::next;
-use crate::{alloc, distributed, state};
+use crate::{distributed, objects, state};
 
 macro_rules! maps {
     ($($name:ident)*) => { $(
@@ -22,7 +22,7 @@ macro_rules! maps {
             let Some(f) = next!($name: Real) else { return libc::MAP_FAILED };
             let mut replaced = None;
             if flags & libc::MAP_FIXED != 0 {
-                replaced = Some(alloc::unmaps(span(at, bytes)));
+                replaced = Some(objects::unmaps(span(at, bytes)));
             }
             // SAFETY: the caller's arguments.
             let p = unsafe { f(at, bytes, access, flags, fd, offset) };
@@ -30,7 +30,7 @@ macro_rules! maps {
             let stack = flags & (libc::MAP_STACK | libc::MAP_GROWSDOWN) != 0;
             let plain = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_PRIVATE != 0 && !stack;
             if plain && access & libc::PROT_READ != 0 && p != libc::MAP_FAILED {
-                alloc::mapped(p, bytes);
+                objects::mapped(p, bytes);
             }
             p
         }
@@ -42,7 +42,7 @@ maps! { mmap mmap64 }
 front! {
     munmap(at: *mut c_void, bytes: usize) -> i32, {
         distributed::gone(span(at, bytes));
-        alloc::unmaps(span(at, bytes))
+        objects::unmaps(span(at, bytes))
     };
     mprotect(at: *mut c_void, bytes: usize, access: i32) -> i32, moving::before_change(span(at, bytes));
     pkey_mprotect(at: *mut c_void, bytes: usize, access: i32, key: i32) -> i32,
@@ -76,10 +76,10 @@ pub unsafe extern "C" fn mremap(
 ) -> *mut c_void {
     type Real = unsafe extern "C" fn(*mut c_void, usize, usize, i32, *mut c_void) -> *mut c_void;
     let Some(f) = next!(mremap: Real) else { return libc::MAP_FAILED };
-    let source = alloc::unmaps(span(old, old_bytes));
+    let source = objects::unmaps(span(old, old_bytes));
     let mut target = None;
     if flags & libc::MREMAP_FIXED != 0 {
-        target = Some(alloc::unmaps(span(to, bytes)));
+        target = Some(objects::unmaps(span(to, bytes)));
     }
     // SAFETY: the caller's arguments; the last is looked at with MREMAP_FIXED alone.
     let mut p = unsafe { f(old, old_bytes, bytes, flags, to) };
@@ -89,11 +89,11 @@ pub unsafe extern "C" fn mremap(
     moving::retire(source);
     target.into_iter().for_each(moving::retire);
     if p == libc::MAP_FAILED {
-        alloc::mapped(old, old_bytes);
+        objects::mapped(old, old_bytes);
     } else {
-        alloc::mapped(p, bytes);
+        objects::mapped(p, bytes);
         if flags & libc::MREMAP_DONTUNMAP != 0 {
-            alloc::mapped(old, old_bytes);
+            objects::mapped(old, old_bytes);
         }
     }
     p

@@ -19,7 +19,7 @@ use homenode_runtime::moving::{self, handler_stack, signals};
 
 use crate::interpose::{front, span, text};
 use crate::next::next;
-use crate::state;
+use crate::{helper_threads, start, state};
 
 /// `struct sigevent` of <bits/types/sigevent_t.h>, as far as `SIGEV_THREAD` uses it.
 #[repr(C)]
@@ -57,11 +57,11 @@ fn kept(work: Work) -> Option<&'static Work> {
 /// the thread by `pthread_exit`.
 unsafe extern "C-unwind" fn called(work: *const Work) {
     let before = signals::admit_faults();
-    if state::may_arm() {
+    if start::may_arm() {
         state::guarded(handler_stack::give);
     }
     signals::hold(before);
-    state::thread_begins();
+    helper_threads::thread_begins();
     // SAFETY: `kept` made it; the program's function with its argument.
     unsafe {
         let Work { function, value } = *work;
@@ -83,7 +83,7 @@ unsafe fn passed(
 ) -> *const libc::sigevent {
     // SAFETY: null or the caller's structure, of the same size.
     let Some(mut own) = (unsafe { event.cast::<Event>().as_ref() }).copied() else { return event };
-    if own.notify != libc::SIGEV_THREAD || own.function == 0 || !state::may_arm() {
+    if own.notify != libc::SIGEV_THREAD || own.function == 0 || !start::may_arm() {
         return event;
     }
     expect_workers(by);

@@ -5,10 +5,10 @@ use std::ffi::{c_char, c_int, c_long, c_void};
 
 use homenode_runtime::moving::{self, Span};
 
+use crate::finish;
 use crate::interpose::{buffers, path, span};
 use crate::interpose_privileges::by_prctl;
 use crate::next::next;
-use crate::state;
 
 type Socket = *mut libc::sockaddr;
 type Length = *mut libc::socklen_t;
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn prctl(what: i32, a: usize, b: usize, c: usize, d: usize
     const PR_SET_VMA: i32 = 0x5356_4d41;
     const SHORT: usize = 256;
     if what == libc::PR_SET_SECCOMP {
-        state::stop();
+        finish::stop();
     }
     by_prctl(what);
     let held = (what == PR_SET_VMA).then(|| moving::before_change(Span::new(b, c)));

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use homenode_runtime::moving::handler_stack::Spare;
 
 use crate::next::next;
-use crate::state;
+use crate::{helper_threads, start, state};
 
 /// The thread's function and argument. The creating thread leaves them at the lower end of the
 /// stack.
@@ -50,8 +50,8 @@ macro_rules! threads {
             type Start = unsafe extern "C-unwind" fn(*mut c_void) -> $result;
             type Real = unsafe extern "C" fn(*mut $handle $(, $a)?, Start, *mut c_void) -> c_int;
             let Some(f) = next!($name: Real) else { return libc::EAGAIN };
-            state::thread_begins();
-            let spare = if state::may_arm() && !state::inside() { Spare::take() } else { None };
+            helper_threads::thread_begins();
+            let spare = if start::may_arm() && !state::inside() { Spare::take() } else { None };
             let Some(spare) = spare else {
                 // SAFETY: the caller's arguments.
                 return unsafe { f(thread $(, $attributes)?, start, argument) };

@@ -9,9 +9,9 @@
 use std::ffi::c_void;
 
 use homenode_runtime::moving;
-use homenode_runtime::own_thread::{own_threads, thread_id};
+use homenode_runtime::own_thread::own_threads;
 
-use crate::state;
+use crate::{finish, first_thread, state};
 
 /// Ends homenode for good. `why`: what the program is about to do, for the report.
 fn leave(why: &str) {
@@ -19,7 +19,7 @@ fn leave(why: &str) {
         return;
     }
     state::with(|d| d.note(format!("it ended before the program did, for {why}")));
-    state::stop();
+    finish::stop();
     state::guarded(moving::leave);
 }
 
@@ -36,37 +36,16 @@ pub fn leave_for_limit() {
     leave("the program limited its memory");
 }
 
-/// Whether the calling thread is the process's first. (`gettid` of the C library is younger than
-/// the oldest glibc that homenode runs with.)
-pub fn is_first_thread() -> bool {
-    // SAFETY: no arguments.
-    thread_id() == unsafe { libc::getpid() }
-}
-
 /// The calling thread ends past the C library.
 pub fn thread_exits() {
-    if is_first_thread() {
+    if first_thread::is_calling() {
         leave(FIRST_THREAD);
     }
 }
 
 const FIRST_THREAD: &str = "the program's first thread ended";
 
-/// The C library calls this when the first thread ends by `pthread_exit` or by cancellation, but
-/// not when it returns.
-unsafe extern "C" fn first_thread_ends(_: *mut c_void) {
+/// The first thread ends through the C library ([`first_thread::at_its_end`]).
+pub unsafe extern "C" fn first_thread_ends(_: *mut c_void) {
     leave(FIRST_THREAD);
 }
-
-/// The calling thread is the first one of the process, or represents it.
-pub fn watch_first_thread() {
-    let mut key = 0;
-    // SAFETY: a function of this library, which is never unloaded; any value but null will do.
-    unsafe {
-        if libc::pthread_key_create(&raw mut key, Some(first_thread_ends)) == 0 {
-            libc::pthread_setspecific(key, (&raw const WATCHED).cast());
-        }
-    }
-}
-
-static WATCHED: u8 = 0;

@@ -27,7 +27,7 @@ use homenode_schedule::{
 use homenode_wire::facts::Facts;
 use homenode_wire::schedule::{self, Schedules};
 
-use crate::loops_code as code;
+use crate::loops_code::{self as code, NAMED};
 use crate::loops_prepared::{self, Prepared};
 use crate::loops_static::{LoopTurn, Statics};
 use crate::loops_touched::Touched;
@@ -307,8 +307,6 @@ impl Level {
 
 const NO_BATCH: Batch<'static> = Batch::one(Run { begin: 0, end: 0 });
 
-/// Return addresses are below; above are the loops that the program has named with `hn_loop`.
-pub const NAMED: usize = 1 << 63;
 /// The name of the next team's first loop: its number and [`NAMED`]; 0: it has none.
 static NEXT_TEAMS: AtomicUsize = AtomicUsize::new(0);
 

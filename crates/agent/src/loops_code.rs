@@ -6,8 +6,10 @@ use homenode_hooks::loaded::{FileInMemory, each};
 use homenode_wire::facts::LoadedFile;
 use homenode_wire::schedule::{CODES, CodeFile};
 
-use crate::loops::NAMED;
 use crate::modules;
+
+/// Return addresses are below; above are the loops that the program has named with `hn_loop`.
+pub const NAMED: usize = 1 << 63;
 
 /// Bytes of a file's instructions that tell its build from others.
 const LOOKED_AT: usize = 16 << 20;

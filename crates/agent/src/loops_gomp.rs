@@ -17,7 +17,7 @@ use homenode_schedule::Space;
 use homenode_schedule::book::Promise;
 
 use crate::callers::{self, Target};
-use crate::gomp::{Real, call, missing, real};
+use crate::forward::{Real, call, missing, real};
 use crate::loops::{self, HandOut, Known, Level, Next, Numbers, Start, StartedLoop, Team};
 use crate::loops_prepared::stub_of_prepared;
 use crate::stub::{exported, front, stub};

@@ -13,7 +13,7 @@ use homenode_schedule::Space;
 use homenode_schedule::book::Promise;
 
 use crate::callers::{self, Target};
-use crate::gomp::{call, missing, real};
+use crate::forward::{call, missing, real};
 use crate::loops::{self, HandOut, Known, Level, Next, Start, StartedLoop, Team};
 use crate::loops_gomp::{Ascends, promise_of_set, set_schedule};
 use crate::stub::{exported, front, stub};

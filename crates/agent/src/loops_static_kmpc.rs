@@ -11,7 +11,7 @@ use std::ffi::CStr;
 use homenode_schedule::{Run, Space};
 
 use crate::callers;
-use crate::gomp::missing;
+use crate::forward::missing;
 use crate::loops;
 use crate::loops_kmpc::{MONOTONIC, NONMONOTONIC, Type};
 use crate::stub::{exported, stub_of_nine};

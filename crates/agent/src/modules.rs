@@ -1,6 +1,7 @@
 //! Where each file's code and data lie.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homenode_hooks::loaded::each;
 use homenode_runtime::driver::Driver;
@@ -60,6 +61,22 @@ pub fn loaded() -> Vec<LoadedFile> {
         true
     });
     list
+}
+
+/// Where this library's code lies.
+pub fn own_code() -> (usize, usize) {
+    static LOW: AtomicUsize = AtomicUsize::new(0);
+    static HIGH: AtomicUsize = AtomicUsize::new(0);
+    if LOW.load(Ordering::Relaxed) == 0 {
+        let here = own_code as *const () as u64;
+        let modules = loaded();
+        let own = modules.iter().find(|m| (m.base + m.low..m.base + m.high).contains(&here));
+        if let Some(m) = own {
+            HIGH.store((m.base + m.high) as usize, Ordering::Relaxed);
+            LOW.store((m.base + m.low) as usize, Ordering::Relaxed);
+        }
+    }
+    (LOW.load(Ordering::Relaxed), HIGH.load(Ordering::Relaxed))
 }
 
 /// How many files have come and gone so far.

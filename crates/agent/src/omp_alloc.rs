@@ -19,7 +19,7 @@ use homenode_model::NodeId;
 use homenode_runtime::placing::spread::{self, PagesToPlace};
 use homenode_runtime::placing::{PAGE, Span, threads};
 
-use crate::gomp::{call, real};
+use crate::forward::{call, real};
 use crate::stub::front;
 use crate::{callers, state};
 

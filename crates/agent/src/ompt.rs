@@ -14,7 +14,7 @@ use homenode_hooks::ompt::{
     StartTool, StartToolResult, SyncRegion,
 };
 
-use crate::{gomp, loops, loops_kmpc, state};
+use crate::{gomp, loops, loops_kmpc, regions, start, state};
 
 static mut RESULT: StartToolResult = StartToolResult { initialize, finalize, tool_data: 0 };
 
@@ -36,7 +36,7 @@ const OURS: [c_int; 4] = [PARALLEL_BEGIN, PARALLEL_END, SYNC_REGION, IMPLICIT_TA
 /// As the interface says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char) -> *mut StartToolResult {
-    state::start();
+    start::start();
     // SAFETY: libomp's arguments.
     let other = unsafe { other_tool(version, runtime) };
     if !state::running() && !loops::asked() {
@@ -103,7 +103,6 @@ unsafe extern "C" fn initialize(lookup: Lookup, device: c_int, data: *mut u64) -
         {
             OTHER.store(std::ptr::null_mut(), Ordering::Release);
         }
-        state::with_libomp();
         let _ = data;
     }
     1
@@ -191,7 +190,7 @@ unsafe extern "C" fn parallel_begin(
     flags: c_int,
     caller: *const c_void,
 ) {
-    state::region_begin(0, caller as usize, || threads as usize);
+    regions::begin(0, caller as usize, || threads as usize);
     // SAFETY: libomp's arguments.
     unsafe {
         if let Some(f) = their::<ParallelBegin>(0) {
@@ -201,7 +200,7 @@ unsafe extern "C" fn parallel_begin(
 }
 
 unsafe extern "C" fn parallel_end(parallel: *mut u64, task: *mut u64, flags: c_int, caller: *const c_void) {
-    state::region_end();
+    regions::end();
     // SAFETY: libomp's arguments.
     unsafe {
         if let Some(f) = their::<ParallelEnd>(1) {
@@ -220,7 +219,7 @@ unsafe extern "C" fn sync_region(
     // A region ends with a barrier, too, but then `parallel` is null. Before LLVM 15 it has the
     // same kind as a loop's barrier.
     if endpoint == END && !parallel.is_null() && EXPLICIT_BARRIERS.contains(&kind) && !gomp::waiting() {
-        state::barrier(caller as usize);
+        regions::barrier(caller as usize);
     }
     // SAFETY: libomp's arguments.
     unsafe {

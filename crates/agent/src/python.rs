@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use homenode_hooks::python::{FrameFunctions, PythonObject, is_interpreter, symbol};
 
-use crate::state;
+use crate::{first_thread, state};
 
 /// Frames of an allocation that are kept.
 const FRAMES: usize = 3;
@@ -126,7 +126,7 @@ thread_local! {
 /// there is no homenode.)
 fn is_first_thread() -> bool {
     FIRST.get().unwrap_or_else(|| {
-        let first = crate::leave::is_first_thread();
+        let first = first_thread::is_calling();
         FIRST.set(Some(first));
         first
     })

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use homenode_hooks::loaded;
 use homenode_runtime::moving::Span;
 
-use crate::clib;
+use crate::{clib, modules};
 
 /// The C library's functions for memory, and this library's replacements.
 static NAMES: [&CStr; 3] = [c"malloc", c"calloc", c"realloc"];
@@ -43,7 +43,7 @@ unsafe extern "C" fn realloc(p: *mut c_void, bytes: usize) -> *mut c_void {
 
 /// Redirects the slots, unless the C library's calls come to this library anyway.
 pub fn lead() {
-    let (low, high) = crate::alloc::own_code();
+    let (low, high) = modules::own_code();
     for (name, theirs) in NAMES.iter().zip(&THEIRS) {
         // SAFETY: a C string; the global scope.
         theirs.store(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } as usize, Ordering::Relaxed);

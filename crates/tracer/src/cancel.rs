@@ -13,11 +13,11 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::next::next;
-use crate::thread;
 
-/// `PTHREAD_CANCEL_DEFERRED` and `PTHREAD_CANCEL_ASYNCHRONOUS` of glibc's <pthread.h>.
+/// `PTHREAD_CANCEL_DEFERRED` of glibc's <pthread.h>.
 const DEFERRED: i32 = 0;
-const ASYNCHRONOUS: i32 = 1;
+/// `PTHREAD_CANCEL_ASYNCHRONOUS` of glibc's <pthread.h>.
+pub const ASYNCHRONOUS: i32 = 1;
 
 /// Whether any thread has asked for it.
 static ANY: AtomicBool = AtomicBool::new(false);
@@ -27,11 +27,18 @@ thread_local! {
     static ASKED: Cell<bool> = const { Cell::new(false) };
 }
 
-type Real = unsafe extern "C-unwind" fn(i32, *mut i32) -> i32;
+/// `pthread_setcanceltype`.
+pub type SetCancelType = unsafe extern "C-unwind" fn(i32, *mut i32) -> i32;
 
 /// Whether the calling thread can be cancelled at any instruction of the program's.
 pub fn asked() -> bool {
     ANY.load(Ordering::Relaxed) && ASKED.get()
+}
+
+/// Notes that the calling thread can be cancelled so from now on.
+pub fn ask() {
+    ANY.store(true, Ordering::Relaxed);
+    ASKED.set(true);
 }
 
 /// Runs `f` to its end. A thread that is cancelled meanwhile ends afterwards, through the caller's
@@ -43,7 +50,7 @@ pub fn deferred<R: Copy>(f: impl FnOnce() -> R) -> R {
 
 #[cold]
 fn deferred_if_asked<R: Copy>(f: impl FnOnce() -> R) -> R {
-    let Some(set) = next!(pthread_setcanceltype: Real).filter(|_| ASKED.get()) else { return f() };
+    let Some(set) = next!(pthread_setcanceltype: SetCancelType).filter(|_| ASKED.get()) else { return f() };
     let mut before = DEFERRED;
     // SAFETY: a number of the caller's own. Nothing in this frame needs a destructor.
     unsafe {
@@ -52,21 +59,4 @@ fn deferred_if_asked<R: Copy>(f: impl FnOnce() -> R) -> R {
         set(before, std::ptr::null_mut());
         result
     }
-}
-
-/// `pthread_setcanceltype`. The recorder learns of it before the call.
-///
-/// # Safety
-/// As `pthread_setcanceltype`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_setcanceltype(kind: i32, old: *mut i32) -> i32 {
-    let Some(real) = next!(pthread_setcanceltype: Real) else { return libc::EINVAL };
-    if kind == ASYNCHRONOUS && !ASKED.get() {
-        // Makes the recorder while the thread cannot be cancelled, not at its first access.
-        thread::be_careful();
-        ANY.store(true, Ordering::Relaxed);
-        ASKED.set(true);
-    }
-    // SAFETY: the caller's arguments.
-    unsafe { real(kind, old) }
 }

@@ -9,6 +9,9 @@ use homenode_recorder::channel::{CALL, ProgramMessage};
 
 /// The variable that names the recording's directory to an emulated program.
 pub const DIRECTORY: &str = "HOMENODE_EMULATOR_DIR";
+/// The variable with the folder in which every process of a program makes a folder of its own, for
+/// its marks alone. The accesses are counted elsewhere.
+pub const MARKS: &str = "HOMENODE_MARKS_DIR";
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static OUTSIDE: AtomicBool = AtomicBool::new(false);
@@ -35,7 +38,7 @@ pub fn marks_alone() -> bool {
 /// Opens the recording. Notes whether it is the plug-in's.
 pub fn begin() {
     let emulated = std::env::var_os(DIRECTORY).is_some();
-    OUTSIDE.store(emulated || std::env::var_os(crate::start::MARKS).is_some(), Ordering::Relaxed);
+    OUTSIDE.store(emulated || std::env::var_os(MARKS).is_some(), Ordering::Relaxed);
     ACTIVE.store(emulated, Ordering::Relaxed);
 }
 

@@ -4,22 +4,14 @@
 //! everything, and these front ends only pass calls on.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use homenode_log::Mark;
 use homenode_recorder::state;
 
 use crate::next::next;
-use crate::{locks, ompt, thread};
+use crate::{locks, teams, thread};
 
 type Body = unsafe extern "C-unwind" fn(*mut c_void);
-
-static INSTANCES: AtomicU64 = AtomicU64::new(0);
-
-/// A number for a new team.
-pub fn new_instance() -> u64 {
-    INSTANCES.fetch_add(1, Ordering::Relaxed) + 1
-}
 
 struct Region {
     body: Body,
@@ -43,10 +35,10 @@ unsafe extern "C-unwind" fn member(region: *mut c_void) {
 /// Runs `go` with a body and data that announce the team's members; or with the program's own, if
 /// nothing is recorded.
 fn fork<R>(body: Body, data: *mut c_void, go: impl FnOnce(Body, *mut c_void) -> R) -> R {
-    if !state::recording() || ompt::active() {
+    if !state::recording() || teams::are_libomps() {
         return go(body, data);
     }
-    let mut region = Region { body, data, instance: new_instance() };
+    let mut region = Region { body, data, instance: teams::new_instance() };
     let instance = region.instance;
     thread::mark(|| Mark::RegionFork { instance, pc: body as usize as u64 });
     let result = go(member, (&raw mut region).cast());
@@ -99,7 +91,7 @@ regions! {
 
 /// Arrives at a barrier, waits by `wait`, leaves it.
 fn barrier<R>(wait: impl FnOnce() -> R) -> R {
-    if ompt::active() {
+    if teams::are_libomps() {
         return wait();
     }
     thread::with(thread::TracedThread::barrier);
@@ -111,7 +103,7 @@ fn barrier<R>(wait: impl FnOnce() -> R) -> R {
 /// Waits for something other than a barrier of the team.
 fn flush<R>(wait: impl FnOnce() -> R) -> R {
     let result = wait();
-    if !ompt::active() {
+    if !teams::are_libomps() {
         thread::with(|t| {
             t.mark(&Mark::Flush {});
             t.synchronise();
@@ -166,7 +158,7 @@ macro_rules! acquire {
                 Some(f) => unsafe { f($($arg)?) },
                 None => missing(stringify!($acquire)),
             }
-            if !ompt::active() {
+            if !teams::are_libomps() {
                 locks::acquired($id);
             }
         }
@@ -176,7 +168,7 @@ macro_rules! acquire {
         /// Called by compiler-generated code.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $release($($arg: $ty)?) {
-            if !ompt::active() {
+            if !teams::are_libomps() {
                 locks::releases($id);
             }
             match next!($release: unsafe extern "C" fn($($ty)?)) {
@@ -206,7 +198,7 @@ pub unsafe extern "C" fn GOMP_single_start() -> bool {
     };
     // SAFETY: no arguments.
     let won = unsafe { f() };
-    if won && !ompt::active() {
+    if won && !teams::are_libomps() {
         won_single();
     }
     won
@@ -222,7 +214,7 @@ pub unsafe extern "C" fn GOMP_single_copy_start() -> *mut c_void {
     let Some(f) = next!(GOMP_single_copy_start: Start) else { missing("GOMP_single_copy_start") };
     // SAFETY: no arguments.
     let data = unsafe { f() };
-    if !ompt::active() {
+    if !teams::are_libomps() {
         if data.is_null() {
             won_single();
         } else {
@@ -265,7 +257,7 @@ macro_rules! pieces {
             // SAFETY: the caller's arguments; the results are set when it returns true.
             unsafe {
                 let got = f($($arg,)* first, end);
-                if !ompt::active() {
+                if !teams::are_libomps() {
                     if got { piece(*first as u64, *end as u64) } else { piece(0, 0) }
                 }
                 got

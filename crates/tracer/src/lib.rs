@@ -16,7 +16,7 @@ compile_error!("the exact recorder is written for x86-64 Linux: its fast path is
 
 pub mod alloc;
 mod atomics;
-pub mod cancel;
+mod cancel;
 mod capi;
 pub mod emulator;
 mod fast;
@@ -33,6 +33,7 @@ pub mod python;
 pub mod ranges;
 mod stack;
 mod start;
+mod teams;
 pub mod thread;
 mod threads;
 mod tls;

@@ -7,7 +7,7 @@ use homenode_log::Mark;
 use homenode_recorder::state;
 
 use crate::next::next;
-use crate::{ompt, thread};
+use crate::{teams, thread};
 
 /// A lock was acquired.
 pub fn acquired(lock: u64) {
@@ -34,7 +34,7 @@ macro_rules! locks {
                 // SAFETY: the caller's argument.
                 unsafe { f(lock) };
             }
-            if !ompt::active() {
+            if !teams::are_libomps() {
                 acquired(lock as u64);
             }
         }
@@ -44,7 +44,7 @@ macro_rules! locks {
         /// As the function of the same name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $unset(lock: *mut c_void) {
-            if !ompt::active() {
+            if !teams::are_libomps() {
                 releases(lock as u64);
             }
             if let Some(f) = next!($unset: unsafe extern "C" fn(*mut c_void)) {
@@ -60,7 +60,7 @@ macro_rules! locks {
         pub unsafe extern "C" fn $test(lock: *mut c_void) -> i32 {
             // SAFETY: the caller's argument.
             let got = next!($test: unsafe extern "C" fn(*mut c_void) -> i32).map_or(0, |f| unsafe { f(lock) });
-            if got != 0 && !ompt::active() {
+            if got != 0 && !teams::are_libomps() {
                 acquired(lock as u64);
             }
             got

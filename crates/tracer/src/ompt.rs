@@ -5,7 +5,6 @@
 //! The clock has not moved meanwhile, so the mark has the right place.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use homenode_hooks::ompt::{
     AnyFunction, BEGIN, IMPLICIT_TASK, Lookup, MUTEX_ACQUIRED, MUTEX_RELEASED, PARALLEL_BEGIN, PARALLEL_END,
@@ -14,15 +13,7 @@ use homenode_hooks::ompt::{
 use homenode_log::Mark;
 use homenode_recorder::state;
 
-use crate::{gomp, locks, start, thread};
-
-static ACTIVE: AtomicBool = AtomicBool::new(false);
-
-/// Whether libomp reports its teams, so that no other front end must.
-#[inline]
-pub fn active() -> bool {
-    ACTIVE.load(Ordering::Relaxed)
-}
+use crate::{locks, start, teams, thread};
 
 static mut RESULT: StartToolResult = StartToolResult { initialize, finalize, tool_data: 0 };
 
@@ -50,7 +41,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, _device: c_int, _data: *mut u64)
             set(which, Some(std::mem::transmute::<*const (), AnyFunction>(f)));
         }
     }
-    ACTIVE.store(true, Ordering::Relaxed);
+    teams::leave_to_libomp();
     1
 }
 
@@ -64,7 +55,7 @@ unsafe extern "C" fn parallel_begin(
     _flags: c_int,
     caller: *const c_void,
 ) {
-    let instance = gomp::new_instance();
+    let instance = teams::new_instance();
     // SAFETY: the interface gives every team a word of our own.
     unsafe { *parallel = instance };
     thread::mark(|| Mark::RegionFork { instance, pc: caller as u64 });

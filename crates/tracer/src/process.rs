@@ -1,11 +1,11 @@
-//! Small things of the process: stacks, thread ends.
+//! What the system knows of the calling thread: its stack, the time, its end.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use homenode_log::Mark;
 
-use crate::{emulator, thread};
+use crate::emulator;
 
 /// Lowest address of the calling thread's stack and one past its highest; zeros if the system does
 /// not say.
@@ -49,18 +49,15 @@ pub fn clock() -> Mark {
     Mark::Clock { ns: t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64, cpu: cpu.max(0) as u64 }
 }
 
-extern "C" fn at_end(_: *mut c_void) {
-    thread::end();
-}
-
-/// Makes the C library call [`thread::end`] when the calling thread returns.
-pub fn at_thread_exit() {
+/// Makes the C library call `end` when the calling thread returns. `end` is the same function for
+/// all threads.
+pub fn at_thread_exit(end: extern "C" fn(*mut c_void)) {
     static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
     let mut key = KEY.load(Ordering::Acquire);
     // SAFETY: the key is created once (a second one made in a race is deleted) and kept for ever.
     unsafe {
         if key == u32::MAX {
-            if libc::pthread_key_create(&raw mut key, Some(at_end)) != 0 {
+            if libc::pthread_key_create(&raw mut key, Some(end)) != 0 {
                 return;
             }
             if let Err(first) = KEY.compare_exchange(u32::MAX, key, Ordering::AcqRel, Ordering::Acquire) {
@@ -70,15 +67,4 @@ pub fn at_thread_exit() {
         }
         libc::pthread_setspecific(key, std::ptr::without_provenance::<c_void>(1));
     }
-}
-
-/// `_exit` of instrumented code: no destructor runs after it.
-///
-/// # Safety
-/// As `_exit`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __wrap__exit(status: i32) -> ! {
-    crate::start::stop();
-    // SAFETY: ends the process.
-    unsafe { libc::_exit(status) }
 }

@@ -42,7 +42,7 @@ fn number(name: &str) -> Option<u32> {
 /// Opens the recording. Returns whether there is something to record.
 fn open() -> bool {
     let emulated = std::env::var_os(emulator::DIRECTORY);
-    let marks = std::env::var_os(MARKS).and_then(|all| own_folder(Path::new(&all)));
+    let marks = std::env::var_os(emulator::MARKS).and_then(|all| own_folder(Path::new(&all)));
     let given = || std::env::var_os("HOMENODE_TRACE_DIR").map(PathBuf::from);
     let Some(directory) = marks.clone().or_else(|| emulated.clone().map(PathBuf::from)).or_else(given) else {
         return false;
@@ -67,10 +67,6 @@ fn open() -> bool {
         }
     }
 }
-
-/// The variable with the folder in which every process of a program makes a folder of its own, for
-/// its marks alone. The accesses are counted elsewhere.
-pub const MARKS: &str = "HOMENODE_MARKS_DIR";
 
 /// Programs that one process may execute one after the other.
 const PROGRAMS: u32 = 64;
@@ -108,4 +104,15 @@ pub extern "C" fn stop() {
             state::stop();
         });
     }
+}
+
+/// `_exit` of instrumented code: no destructor runs after it.
+///
+/// # Safety
+/// As `_exit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap__exit(status: i32) -> ! {
+    stop();
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(status) }
 }

@@ -1,6 +1,7 @@
 //! A thread as its marks describe it: the teams that it is a member of. Its filter and its log are
 //! a [`Recorder`]: here, or in the emulator's plug-in if the program is emulated.
 
+use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use homenode_log::Mark;
@@ -8,8 +9,8 @@ use homenode_recorder::channel::ProgramMessage;
 use homenode_recorder::process::{errno, set_errno};
 use homenode_recorder::{FastPath, Recorder, state};
 
-use crate::tls::{member, tls};
-use crate::{cancel, emulator, process};
+use crate::tls::tls;
+use crate::{cancel, emulator, process, tls};
 
 /// The team membership that barriers belong to.
 #[derive(Clone, Copy, Default)]
@@ -37,6 +38,11 @@ pub struct TracedThread {
     /// The last fence: the clock then, and the number of fences in a row with hardly any access
     /// before them.
     fence: (u64, u32),
+}
+
+/// Where the calling thread keeps what its marks describe, or null.
+fn member() -> *mut *mut TracedThread {
+    tls::member().cast()
 }
 
 /// The slow path of an access; the clock has been advanced.
@@ -129,7 +135,7 @@ pub fn start() {
     // These may call the program's own malloc, which must not be recorded before the thread's
     // start.
     let (stack_low, stack_high) = process::stack();
-    process::at_thread_exit();
+    process::at_thread_exit(end);
     // SAFETY: as above; the recorder lives for ever.
     unsafe {
         let id = (*tls).id;
@@ -162,8 +168,8 @@ pub fn start() {
     set_errno(errno);
 }
 
-/// Ends the calling thread's recording.
-pub fn end() {
+/// Ends the calling thread's recording. The C library calls this when the thread returns.
+extern "C" fn end(_: *mut c_void) {
     // SAFETY: this thread's block and recorder. The few bytes of the thread stay: a signal handler
     // may just use them.
     unsafe {

@@ -1,5 +1,6 @@
-//! Threads: who creates whom, and who waits for whose end. Interposed for the whole process,
-//! because C++ and OpenMP libraries create their threads themselves.
+//! Threads: who creates whom, who waits for whose end, and who can be cancelled at any instruction.
+//! Interposed for the whole process, because C++ and OpenMP libraries create their threads
+//! themselves.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use homenode_log::Mark;
 use homenode_recorder::{process, state};
 
+use crate::cancel::{ASYNCHRONOUS, SetCancelType};
 use crate::next::next;
-use crate::thread;
 use crate::tls::tls;
+use crate::{cancel, thread};
 
 type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 type Create =
@@ -93,4 +95,20 @@ pub unsafe extern "C-unwind" fn pthread_join(name: libc::pthread_t, out: *mut *m
         });
     }
     code
+}
+
+/// `pthread_setcanceltype`. The recorder learns of it before the call.
+///
+/// # Safety
+/// As `pthread_setcanceltype`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_setcanceltype(kind: i32, old: *mut i32) -> i32 {
+    let Some(real) = next!(pthread_setcanceltype: SetCancelType) else { return libc::EINVAL };
+    if kind == ASYNCHRONOUS && !cancel::asked() {
+        // Makes the recorder while the thread cannot be cancelled, not at its first access.
+        thread::be_careful();
+        cancel::ask();
+    }
+    // SAFETY: the caller's arguments.
+    unsafe { real(kind, old) }
 }

@@ -2,13 +2,11 @@
 //! thread-local storage of a shared library would make the recorder 2.3 times slower.
 
 use std::arch::{asm, global_asm};
-
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use homenode_recorder::FastPath;
 use homenode_recorder::block::EMPTY;
-
-use crate::thread::TracedThread;
 
 /// Offset of a thread's block from its thread pointer; the same in all threads. The block is in the
 /// executable's thread-local storage if the compiler drivers have put one there
@@ -53,8 +51,8 @@ pub fn tls() -> *mut FastPath {
     std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(offset))
 }
 
-/// Where the calling thread keeps the data for its marks, or null.
-pub fn member() -> *mut *mut TracedThread {
+/// The calling thread's word for the address of the data that its marks need. It begins as null.
+pub fn member() -> *mut *mut c_void {
     let offset: usize;
     // SAFETY: reads the offset of this library's word from the GOT.
     unsafe {
