@@ -6,7 +6,7 @@ use std::arch::{asm, global_asm};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use homenode_recorder::FastPath;
-use homenode_recorder::block::EMPTY;
+use homenode_recorder::unrecorded::EMPTY;
 
 use crate::thread::TracedThread;
 
