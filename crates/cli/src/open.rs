@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use homenode_dataset::Dataset;
-use homenode_dataset::folder::META;
+use homenode_dataset::layout::META;
 use homenode_error::{Error, Result};
 use homenode_log::recording::Recording;
 use homenode_model::Bytes;

@@ -9,8 +9,8 @@ use std::vec;
 use crate::column::Chunk;
 use crate::error::Missing;
 use crate::file::{Damage, TableReader};
-use crate::folder::TABLES;
-use crate::members::{Bases, Member};
+use crate::layout::TABLES;
+use crate::members::Bases;
 use crate::memory::MemoryDataset;
 use crate::schema::{ColumnInfo, RowContradiction, TableRow};
 use crate::tables::CheckRow;
@@ -52,17 +52,25 @@ pub(crate) enum Source {
     Members(Box<Several>),
 }
 
+/// The members of a merged data set, each with the chunks that it has of one table.
+pub(crate) type MembersChunks = dyn Iterator<Item = (Chunks, Bases)> + Send + Sync;
+
 /// One member after the other.
 pub(crate) struct Several {
-    pub columns: Vec<ColumnInfo>,
-    pub rest: vec::IntoIter<Member>,
-    pub current: Option<(Chunks, Bases)>,
+    columns: Vec<ColumnInfo>,
+    /// The members to come. A member's file is opened when its turn comes.
+    rest: Box<MembersChunks>,
+    current: Option<(Chunks, Bases)>,
     /// How much was read of the members before.
-    pub before: u64,
+    before: u64,
 }
 
 impl Several {
-    fn next(&mut self, name: &'static str, lacking: &Lacking) -> Option<(u64, Chunk)> {
+    pub fn new(columns: Vec<ColumnInfo>, rest: Box<MembersChunks>) -> Self {
+        Self { columns, rest, current: None, before: 0 }
+    }
+
+    fn next(&mut self) -> Option<(u64, Chunk)> {
         loop {
             if let Some((chunks, bases)) = &mut self.current {
                 if let Some((at, mut chunk)) = chunks.next_with_place() {
@@ -72,9 +80,7 @@ impl Several {
                 self.before += chunks.read_so_far();
                 self.current = None;
             }
-            let Member { set, bases, name: folder } = self.rest.find(|m| m.bases.has(name))?;
-            let chunks = set.open_chunks(name, &self.columns, lacking.clone(), format!("{folder}/"));
-            self.current = Some((chunks, bases));
+            self.current = Some(self.rest.next()?);
         }
     }
 }
@@ -119,7 +125,7 @@ impl Chunks {
                     *at += 1;
                     tables.chunks(self.name).get(*at - 1).map(|c| (0, c.clone()))
                 }
-                Source::Members(several) => several.next(self.name, &self.lacking),
+                Source::Members(several) => several.next(),
                 Source::File(reader) => match next_of(reader, &mut self.places) {
                     Some(Err(damage)) => {
                         self.note(damage);

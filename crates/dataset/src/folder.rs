@@ -1,6 +1,6 @@
 //! A data set in a folder: `dataset.json` and `tables/NAME.hntable`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufReader, ErrorKind};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,19 @@ use homenode_model::Bytes;
 use homenode_model::json::MemoryWeights;
 
 pub use crate::chunks::{Chunks, TableRows};
-use crate::chunks::{Lacking, Several, Source, of_damage};
+use crate::chunks::{Lacking, MembersChunks, Several, Source, of_damage};
 use crate::error::{DatasetError, Missing};
 use crate::file::{Damage, TableReader};
 use crate::foreign;
-use crate::members::{self, MEMBERS, Member};
+use crate::layout::{MAX_HELD, MAX_META, META, STREAMS, TABLES, open_file, path_of};
+use crate::members::{self, Bases, MEMBERS};
 use crate::memory::MemoryDataset;
 use crate::meta::{DatasetMeta, VERSION};
 use crate::salvage;
 use crate::schema::{ColumnInfo, TableRow};
 use crate::tables::{ALL, Access, TableInfo};
-use crate::upgrade::{self, OlderForm};
+use crate::upgrade::{self, OlderForm, OlderRecording};
 use crate::versions;
-pub use crate::writer::DatasetWriter;
-
-/// The file that makes a folder a data set.
-pub const META: &str = "dataset.json";
-/// The folder of what a running program streams, until the tables are made of it.
-pub const STREAMS: &str = "streams";
-/// The folder of the tables.
-pub const TABLES: &str = "tables";
-/// Most bytes of `dataset.json` that are read.
-pub(crate) const MAX_META: u64 = 8 << 20;
-/// Memory that what it holds may take.
-pub(crate) const MAX_HELD: Bytes = Bytes(96 << 20);
 
 /// Bytes that may still be written to the file system of a folder, by an ordinary user.
 ///
@@ -57,7 +46,7 @@ pub fn remove(path: &Path) -> Result<(), DatasetError> {
         return Err(DatasetError::NotADataset { path: path.into(), why: format!("it has no {META}") });
     }
     let tables = path.join(TABLES);
-    let files = ALL.iter().map(|t| tables.join(format!("{}.hntable", t.name)));
+    let files = ALL.iter().map(|t| path_of(path, t.name));
     // The description last: as long as anything is left, the folder is known as a data set.
     let beside = BESIDE.iter().map(|name| path.join(name));
     let gone = |removed: std::io::Result<()>| match removed {
@@ -97,6 +86,15 @@ enum Place {
     Members(PathBuf, Vec<Member>),
 }
 
+/// A member of a merged data set.
+#[derive(Clone, Debug)]
+struct Member {
+    set: Dataset,
+    bases: Bases,
+    /// Its folder, relative to the merged data set: `members/0003`.
+    name: String,
+}
+
 /// A data set that can be read. Reading damaged tables goes on behind the damage;
 /// [`Dataset::missing`] says what was met.
 #[derive(Clone, Debug)]
@@ -133,7 +131,7 @@ impl Dataset {
         fs::metadata(path).map_err(DatasetError::io("open", path))?;
         if !Self::has_meta(path) {
             return match OlderForm::at(path) {
-                Some(form) => upgrade::open(path, form),
+                Some(form) => upgrade::read(path, form).map(Self::of_older),
                 None => match fs::symlink_metadata(path.join(META)) {
                     // The folder is at fault, not the file.
                     Err(e) if e.kind() == ErrorKind::PermissionDenied => {
@@ -200,10 +198,8 @@ impl Dataset {
         Self::new(meta.cleaned(), Place::Memory(Arc::new(tables)))
     }
 
-    /// A data set of tables in memory, whose description may be damaged. `tells_end`: the
-    /// description says whether the recording has an end.
-    pub(crate) fn of_damaged(meta: DatasetMeta, tables: MemoryDataset, tells_end: bool) -> Self {
-        Self::described(meta.cleaned(), Place::Memory(Arc::new(tables)), tells_end)
+    fn of_older(old: OlderRecording) -> Self {
+        Self::described(old.meta, Place::Memory(Arc::new(old.tables)), old.tells_end)
     }
 
     fn new(meta: DatasetMeta, place: Place) -> Self {
@@ -266,7 +262,7 @@ impl Dataset {
         }
     }
 
-    pub(crate) fn open_chunks(
+    fn open_chunks(
         &self,
         name: &'static str,
         columns: &[ColumnInfo],
@@ -279,12 +275,10 @@ impl Dataset {
                 lacking.note(of_damage(&prefix, name, damage));
                 Source::Nothing
             }),
-            Place::Members(_, all) => Source::Members(Box::new(Several {
-                columns: columns.to_vec(),
-                rest: all.clone().into_iter(),
-                current: None,
-                before: 0,
-            })),
+            Place::Members(_, all) => Source::Members(Box::new(Several::new(
+                columns.to_vec(),
+                Self::chunks_of_members(all.clone(), name, columns.to_vec(), lacking.clone()),
+            ))),
         };
         let places = self.glance.filter(|_| name == Access::NAME).map(|n| spread(self.size_of(name), n));
         let expected = match self.place {
@@ -295,6 +289,21 @@ impl Dataset {
         };
         let places = places.map(Vec::into_iter);
         Chunks { source, name, expected, lacking, prefix, check: None, given: 0, places }
+    }
+
+    /// The chunks of the table `name` of each member that counts. A member's file is opened when
+    /// the iterator reaches it.
+    fn chunks_of_members(
+        members: Vec<Member>,
+        name: &'static str,
+        columns: Vec<ColumnInfo>,
+        lacking: Lacking,
+    ) -> Box<MembersChunks> {
+        let counting = members.into_iter().filter(move |m| m.bases.has(name));
+        Box::new(counting.map(move |m| {
+            let prefix = format!("{}/", m.name);
+            (m.set.open_chunks(name, &columns, lacking.clone(), prefix), m.bases)
+        }))
     }
 
     /// The chunks of the table `name` with these columns, one at a time. Damaged ones are left out
@@ -332,20 +341,6 @@ fn spread(bytes: u64, n: u32) -> Vec<u64> {
         (at >> 32) as u64
     };
     (0..n).map(part).collect()
-}
-
-/// The file of a table.
-pub(crate) fn path_of(folder: &Path, table: &str) -> PathBuf {
-    folder.join(TABLES).join(format!("{table}.hntable"))
-}
-
-/// A table's file, opened as that of a stranger; nothing where there is none.
-pub(crate) fn open_file(folder: &Path, table: &str) -> std::io::Result<Option<File>> {
-    let opened = foreign::folder(&folder.join(TABLES)).and_then(|()| foreign::open(&path_of(folder, table)));
-    match opened {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        other => other.map(Some),
-    }
 }
 
 fn file_of(folder: &Path, name: &str, columns: &[ColumnInfo]) -> Result<Source, Damage> {

@@ -13,7 +13,8 @@
 //! | [`schema`] | how a row type names its columns |
 //! | [`mod@column`] | columns in memory |
 //! | [`file`](mod@file) | a table on disk: append-only chunks with checksums |
-//! | [`folder`] | a data set on disk: its writer and its reader |
+//! | [`folder`] | a data set on disk, and its reader |
+//! | [`layout`] | the files in its folder |
 //! | [`members`], [`merge`](mod@merge) | data sets of several ranks as one |
 //! | [`synthetic`] | data sets of any size that stand for no program |
 //! | [`memory`] | a data set that was never written |
@@ -46,6 +47,7 @@ pub mod folder;
 pub mod foreign;
 pub mod homes;
 pub mod identity;
+pub mod layout;
 pub mod members;
 pub mod memory;
 pub mod merge;
@@ -61,8 +63,9 @@ mod writer;
 
 pub use basis::{Basis, Count, SeenCount};
 pub use error::{DatasetError, Missing};
-pub use folder::{Dataset, DatasetWriter};
+pub use folder::Dataset;
 pub use memory::MemoryDataset;
 pub use meta::{DatasetMeta, Ended, RecordingKind};
 pub use schema::{RowSink, TableRow};
 pub use upgrade::upgrade;
+pub use writer::DatasetWriter;

@@ -15,7 +15,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::column::Chunk;
-use crate::folder::Dataset;
 use crate::schema::ColumnInfo;
 
 /// The folder of the members; each has a number of four digits as its name.
@@ -67,15 +66,6 @@ impl Bases {
             column.add(self.of(info.name));
         }
     }
-}
-
-/// A member of a merged data set.
-#[derive(Clone, Debug)]
-pub(crate) struct Member {
-    pub set: Dataset,
-    pub bases: Bases,
-    /// Its folder, relative to the merged data set: `members/0003`.
-    pub name: String,
 }
 
 /// The name of a member's folder.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::DatasetError;
 use crate::file::Appender;
-use crate::folder::{Dataset, TABLES, open_file, path_of};
+use crate::folder::Dataset;
+use crate::layout::{TABLES, open_file, path_of};
 use crate::members::{self, Bases, MEMBERS};
 use crate::meta::{DatasetMeta, Ended};
 use crate::tables::{ALL, TableInfo};

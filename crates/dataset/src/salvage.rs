@@ -5,7 +5,7 @@
 use homenode_salvage::Damaged;
 
 use crate::basis::Basis;
-use crate::folder::META;
+use crate::layout::META;
 use crate::meta::{DatasetMeta, RecordingKind};
 
 /// Fields without which a reader has to assume something.

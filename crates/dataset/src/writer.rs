@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::column::{Chunk, ColumnKind};
 use crate::error::DatasetError;
 use crate::file::{Appender, ENOUGH, ROWS};
-use crate::folder::{MAX_META, META, TABLES};
+use crate::layout::{MAX_META, META, TABLES, path_of};
 use crate::meta::{DatasetMeta, Ended};
 use crate::schema::{RowSink, TableRow};
 
@@ -98,7 +98,7 @@ impl DatasetWriter {
     fn table<T: TableRow>(&mut self) -> Result<&mut Open, DatasetError> {
         // The entry cannot be made by `or_insert_with`: opening may fail.
         if !self.open.contains_key(T::NAME) {
-            let path = self.path.join(TABLES).join(format!("{}.hntable", T::NAME));
+            let path = path_of(&self.path, T::NAME);
             let mut file = OpenOptions::new();
             let file = file.append(true).create_new(true).mode(0o600).open(&path);
             let mut file = file.map_err(DatasetError::io("make", &path))?;

@@ -27,7 +27,7 @@ use std::path::Path;
 
 use homenode_dataset::{Dataset, DatasetError, DatasetMeta, MemoryDataset, RowSink};
 
-pub use homenode_dataset::folder::STREAMS;
+pub use homenode_dataset::layout::STREAMS;
 pub use stream::{StreamFolder, StreamState};
 pub use summary::{StreamsSummary, basis};
 

@@ -2,6 +2,9 @@
 
 use homenode_log::encode::{MARK_TAG, SKIP};
 
+/// log2 of the bytes of a line.
+pub const LINE_SHIFT: u32 = homenode_model::LineNo::SHIFT;
+
 /// Two tables with a line at each place, or 0. Another thread may read and clear entries, so the
 /// tables live for ever.
 #[derive(Clone, Copy)]

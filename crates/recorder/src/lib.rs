@@ -8,18 +8,18 @@
 //!
 //! | module | one idea |
 //! |---|---|
-//! | [`block`] | the data that a check of the filter needs, in one cache line |
+//! | [`recorder`] | a recorded thread: its block in one cache line, its filter, buffer and log |
 //! | [`filter`] | the lines that a thread has used since it last synchronised |
-//! | [`recorder`] | a thread's filter, buffer and log |
+//! | [`unrecorded`] | filters of threads that are not recorded |
 //! | [`bypass`] | lines that several threads use between two barriers, which no filter may hide |
-//! | [`state`] | the whole process: on or off, where the recording is, which threads exist |
+//! | [`registry`] | the threads by number |
+//! | [`state`] | the whole process: on or off, and where the recording is |
 //! | [`channel`] | marks from an emulated program to the plug-in |
 //! | [`io`], [`memory`], [`process`] | system calls, mappings, errno and clock |
 //!
 //! This crate may run in somebody else's process. It keeps `errno`, and switches itself off on any
 //! failure of its own.
 
-pub mod block;
 pub mod bypass;
 pub mod channel;
 pub mod filter;
@@ -27,7 +27,8 @@ pub mod io;
 pub mod memory;
 pub mod process;
 pub mod recorder;
+pub mod registry;
 pub mod state;
+pub mod unrecorded;
 
-pub use block::FastPath;
-pub use recorder::Recorder;
+pub use recorder::{FastPath, Recorder, stop};

@@ -1,4 +1,4 @@
-//! Small things of the process: errno, number, clock.
+//! Small things of the process: errno, number, clock, waiting.
 
 /// The calling thread's `errno`.
 pub fn errno() -> i32 {
@@ -24,4 +24,17 @@ pub fn seconds() -> i64 {
     // SAFETY: writes one timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut t) };
     t.tv_sec
+}
+
+/// Waits for another thread. False if that takes so long that this thread may be the one that is
+/// waited for, in a signal handler.
+pub fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
+    (0..100_000).any(|_| {
+        let so = is_so();
+        if !so {
+            // SAFETY: it has no arguments.
+            unsafe { libc::sched_yield() };
+        }
+        so
+    })
 }

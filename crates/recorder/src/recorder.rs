@@ -1,17 +1,117 @@
-//! A thread's filter, buffer and log.
+//! A recorded thread: its block, which instrumented code uses, and its recorder.
+//!
+//! The block points at the recorder, and the recorder at the block.
 
 use std::ffi::CString;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
 use homenode_log::encode::{MARK_WORDS, MAX_CHUNK_WORDS, MAX_DELTA, SKIP, access_words, mark_words};
 use homenode_log::file::{Framer, LogHeader};
 use homenode_log::mark::BYPASS_CAP;
 use homenode_log::{Mark, VERSION};
 
-use crate::block::{FastPath, LINE_SHIFT};
 use crate::bypass::{self, Bypass, IntervalThread};
-use crate::filter::LineFilter;
-use crate::{io, memory, process, state};
+use crate::filter::{LINE_SHIFT, LineFilter};
+use crate::registry::Registry;
+use crate::{io, memory, process, state, unrecorded};
+
+/// The recorders of all threads.
+static THREADS: Registry<Recorder> = Registry::new();
+
+/// A thread's fields of the fast path, at fixed offsets. Rewritten code knows the offsets, too
+/// (`homenode_compilers::rewrite`).
+///
+/// The filter is two tables of the same length: the line last used at each place, and that line
+/// again if it was written. So an access asks one table one question: is this entry its line? An
+/// empty table is all zeros, because line 0 holds no data of any program.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct FastPath {
+    /// Table of used lines.
+    pub used: *mut u64,
+    /// Table of written lines: at each place 0, or the entry of `used`.
+    pub written: *mut u64,
+    /// Number of executed accesses.
+    pub clock: u64,
+    /// Number of the filter's lines minus one.
+    pub mask: u64,
+    /// The thread's recorder, or null.
+    pub recorder: *mut Recorder,
+    /// Whether nothing is recorded for this thread any more.
+    pub closed: bool,
+    /// Whether the thread is being set up. Events of the set-up itself are not recorded.
+    pub starting: bool,
+    /// The number that the thread's creator gave it.
+    pub id: u64,
+}
+
+const _: () = assert!(size_of::<FastPath>() == 64);
+
+impl FastPath {
+    /// The block of a thread that is not recorded.
+    pub const fn idle() -> Self {
+        Self {
+            used: unrecorded::EMPTY.as_ptr(),
+            written: unrecorded::EMPTY.as_ptr(),
+            clock: 0,
+            mask: 0,
+            recorder: null_mut(),
+            closed: false,
+            starting: false,
+            id: 0,
+        }
+    }
+
+    /// Records nothing for this thread any more. Its accesses fill a filter of their own, so that
+    /// most of them stay on the fast path.
+    pub fn forget(&mut self) {
+        self.recorder = null_mut();
+        if unrecorded::is_table(self.used) {
+            return;
+        }
+        let filter = unrecorded::next_table();
+        self.closed = true;
+        // A signal handler of this thread never finds a table with the mask of a larger one.
+        self.mask = 0;
+        compiler_fence(Ordering::SeqCst);
+        self.used = filter;
+        self.written = filter;
+        compiler_fence(Ordering::SeqCst);
+        self.mask = unrecorded::LINES as u64 - 1;
+    }
+
+    /// Records all the bytes `address .. address + bytes`, one access a line. The clock counts 64
+    /// bytes as one access, however they lie: stacks are aligned to 16 bytes, so the lines that
+    /// they share with other data differ from run to run.
+    ///
+    /// # Safety
+    /// `block` is the calling thread's, and has a recorder.
+    pub unsafe fn range(block: *mut Self, address: u64, bytes: u64, write: bool, pc: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let (first, last) = (address >> LINE_SHIFT, (address + bytes - 1) >> LINE_SHIFT);
+        let ticks = bytes.div_ceil(1 << LINE_SHIFT);
+        for line in first..=last {
+            // SAFETY: the caller's promise.
+            unsafe {
+                (*block).clock += u64::from(line - first < ticks);
+                if !(*block).seen(line, write) && !(*block).recorder.is_null() {
+                    (*(*block).recorder).access(line, write, pc);
+                }
+            }
+        }
+    }
+
+    /// Whether the filter has seen this access.
+    #[inline(always)]
+    pub fn seen(&self, line: u64, write: bool) -> bool {
+        let table = if write { self.written } else { self.used };
+        // SAFETY: `mask` is below the tables' length.
+        unsafe { *table.add((line & self.mask) as usize) == line }
+    }
+}
 
 /// A thread's recorder, made at the thread's first event. Its large memory is freed when the thread
 /// ends. The rest and the filter stay for ever, because another thread may be looking at them.
@@ -118,7 +218,7 @@ impl Recorder {
             careful: false,
             totals: Totals::default(),
         }));
-        let index = state::number()?;
+        let index = THREADS.number()?;
         // SAFETY: just made; nobody else knows it before it is registered, and then only its
         // atomics and its filter.
         unsafe {
@@ -129,7 +229,7 @@ impl Recorder {
                 state::switch_off("stopped: cannot create a thread's log");
                 return None;
             }
-            state::register(index, thread);
+            THREADS.add(index, thread);
             (*thread).look_around();
         }
         Some(thread)
@@ -161,7 +261,8 @@ impl Recorder {
         unsafe {
             (*(*recorder).block).forget(); // a signal handler must not find what is being given back
             let closed = Self::close(recorder, 0);
-            state::unregister((*recorder).index);
+            // The recorder itself stays: others may be looking at its filter.
+            THREADS.remove((*recorder).index);
             if closed {
                 (*recorder).release();
             }
@@ -187,13 +288,13 @@ impl Recorder {
     fn enter(&mut self) {
         self.busy.store(true, Ordering::Relaxed);
         self.buffer.gate.store(0, Ordering::Relaxed);
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        compiler_fence(Ordering::SeqCst);
     }
 
     /// Ends [`Self::enter`].
     #[inline]
     fn leave(&mut self) {
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        compiler_fence(Ordering::SeqCst);
         self.busy.store(false, Ordering::Relaxed);
         self.buffer.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
     }
@@ -326,7 +427,7 @@ impl Recorder {
     }
 
     fn look_around(&mut self) {
-        self.shared = state::several();
+        self.shared = THREADS.several();
         self.special = self.shared || self.careful || state::filter_lines() == 0;
         self.buffer.gate.store(if self.special { 0 } else { OPEN }, Ordering::Relaxed);
     }
@@ -456,11 +557,11 @@ impl Recorder {
         // The owner may append to the buffer behind `n`, which is not read.
         unsafe {
             if (*thread).output.closed.swap(true, Ordering::AcqRel) {
-                state::wait_until(|| (*thread).output.ended.load(Ordering::Acquire));
+                process::wait_until(|| (*thread).output.ended.load(Ordering::Acquire));
                 return false;
             }
             // The lock is never released.
-            if !state::wait_until(|| !(*thread).output.flushing.swap(true, Ordering::Acquire)) {
+            if !process::wait_until(|| !(*thread).output.flushing.swap(true, Ordering::Acquire)) {
                 (*thread).output.closed.store(false, Ordering::Release);
                 return false;
             }
@@ -527,11 +628,25 @@ pub mod offsets {
 /// Makes every thread's filter forget a line that has just started to bypass it.
 #[cold]
 fn forget_everywhere(line: u64) {
-    for thread in state::threads() {
+    for thread in THREADS.threads() {
         // SAFETY: recorders are never freed, and their filters' fields never change.
         let filter = unsafe { (*thread).filter };
         filter.forget(line);
     }
+}
+
+/// Writes out what all threads have, including those that still run. Nothing is recorded
+/// afterwards.
+pub fn stop() {
+    if !state::records_here() {
+        return;
+    }
+    THREADS.close();
+    for thread in THREADS.threads() {
+        // SAFETY: registered recorders are never freed.
+        unsafe { Recorder::close(thread, 1) };
+    }
+    state::stay_off();
 }
 
 fn open_log(index: u32) -> i32 {

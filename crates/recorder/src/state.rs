@@ -1,12 +1,10 @@
-//! The recorder's state for the whole process: on or off, where the recording is, which threads
-//! exist.
+//! The recorder's state for the whole process: on or off, and where the recording is.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use crate::recorder::Recorder;
 use crate::{io, process};
 
 const UNKNOWN: u8 = 0;
@@ -20,22 +18,9 @@ static FILTER_LINES: AtomicU32 = AtomicU32::new(DEFAULT_FILTER_LINES);
 static COUNT_ONLY: AtomicU8 = AtomicU8::new(0);
 static ORDER: AtomicU64 = AtomicU64::new(0);
 static PROCESS: AtomicI32 = AtomicI32::new(0);
-static LIVE: AtomicU32 = AtomicU32::new(0);
-/// How many numbers were given; with [`NO_MORE`] once the process ends.
-static THREADS: AtomicU32 = AtomicU32::new(0);
-/// Above all numbers of threads.
-const NO_MORE: u32 = 1 << 31;
 
 /// Default number of the filter's lines: 4096 × 64 B.
 pub const DEFAULT_FILTER_LINES: u32 = 4096;
-/// Most threads that are recorded in one process.
-pub const MAX_THREADS: usize = 4096;
-
-/// The threads' recorders by number. Null: the thread makes its log. [`GONE`]: it has ended.
-static REGISTRY: [AtomicPtr<Recorder>; MAX_THREADS] =
-    [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_THREADS];
-/// In the place of a thread that has ended.
-const GONE: *mut Recorder = std::ptr::without_provenance_mut(1);
 
 /// Whether events are to be recorded.
 #[inline]
@@ -66,12 +51,6 @@ pub fn filter_lines() -> u32 {
 #[inline]
 pub fn order() -> u64 {
     ORDER.fetch_add(1, Ordering::AcqRel) + 1
-}
-
-/// Whether more than one recorded thread lives.
-#[inline]
-pub fn several() -> bool {
-    LIVE.load(Ordering::Relaxed) > 1
 }
 
 /// File descriptor of the recording's directory.
@@ -183,79 +162,13 @@ pub fn switch_off(why: &str) {
     complain(why);
 }
 
-/// The number of a new thread. It makes its log and [`register`]s; [`stop`] waits for that. `None`
-/// if there are too many threads, or the process ends.
-pub fn number() -> Option<u32> {
-    let index = THREADS.fetch_add(1, Ordering::AcqRel);
-    if index & NO_MORE != 0 {
-        return None;
-    }
-    if index as usize >= MAX_THREADS {
-        switch_off("stopped: more than 4096 threads");
-        return None;
-    }
-    Some(index)
-}
-
-/// Makes a thread known that has its log.
-pub fn register(index: u32, thread: *mut Recorder) {
-    LIVE.fetch_add(1, Ordering::AcqRel);
-    REGISTRY[index as usize].store(thread, Ordering::Release);
-}
-
-/// Removes a thread that has ended. Its recorder's memory stays, because others may be looking at
-/// its filter.
-pub fn unregister(index: u32) {
-    LIVE.fetch_sub(1, Ordering::AcqRel);
-    if let Some(place) = REGISTRY.get(index as usize) {
-        place.store(GONE, Ordering::Release);
-    }
-}
-
-/// The recorders of all live threads.
-pub fn threads() -> impl Iterator<Item = *mut Recorder> {
-    let n = THREADS.load(Ordering::Acquire) & !NO_MORE;
-    places(n).map(|p| p.load(Ordering::Acquire)).filter(|p| !p.is_null() && *p != GONE)
-}
-
-/// The places of the first `n` numbers.
-fn places(n: u32) -> impl Iterator<Item = &'static AtomicPtr<Recorder>> {
-    REGISTRY[..(n as usize).min(MAX_THREADS)].iter()
-}
-
 /// Whether this process is the recorded one. A child of vfork has the same memory and must leave it
 /// alone.
 pub fn own_process() -> bool {
     PROCESS.load(Ordering::Relaxed) == process::id()
 }
 
-/// Writes out what all threads have, including those that still run. Nothing is recorded
-/// afterwards.
-pub fn stop() {
-    if STATE.load(Ordering::Acquire) != RECORDING || !own_process() {
-        return;
-    }
-    let numbers = THREADS.fetch_or(NO_MORE, Ordering::AcqRel) & !NO_MORE;
-    for place in places(numbers) {
-        // A log without an end would make the whole recording one that was cut off.
-        wait_until(|| !place.load(Ordering::Acquire).is_null());
-    }
-    for thread in threads() {
-        // SAFETY: registered recorders are never freed.
-        unsafe { Recorder::close(thread, 1) };
-    }
-    stay_off();
-}
-
-/// Waits for another thread. False if that takes so long that this thread may be the one that is
-/// waited for, in a signal handler.
-pub fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
-    (0..100_000).any(|_| {
-        let so = is_so();
-        if !so {
-            // SAFETY: it has no arguments.
-            unsafe { libc::sched_yield() };
-        }
-        so
-    })
+/// Whether this process is the recorded one and still records.
+pub fn records_here() -> bool {
+    STATE.load(Ordering::Acquire) == RECORDING && own_process()
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use homenode_dataset::Dataset;
-use homenode_dataset::folder::META;
+use homenode_dataset::layout::META;
 use homenode_model::Ns;
 use homenode_view::live::{self, LOOK, SOONEST, Tail};
 

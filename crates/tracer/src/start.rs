@@ -101,7 +101,7 @@ pub extern "C" fn stop() {
                 thread::mark(process::clock);
             }
             emulator::end();
-            state::stop();
+            homenode_recorder::stop();
         });
     }
 }

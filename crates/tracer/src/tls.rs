@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use homenode_recorder::FastPath;
-use homenode_recorder::block::EMPTY;
+use homenode_recorder::unrecorded::EMPTY;
 
 /// Offset of a thread's block from its thread pointer; the same in all threads. The block is in the
 /// executable's thread-local storage if the compiler drivers have put one there

@@ -16,7 +16,8 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use homenode_dataset::folder::{META, TABLES, room};
+use homenode_dataset::folder::room;
+use homenode_dataset::layout::{META, TABLES};
 use homenode_dataset::{Dataset, TableRow as _, foreign, tables};
 use homenode_model::{Bytes, NodeId, ObjectId};
 use homenode_report::Unit;

@@ -42,7 +42,7 @@ fn look(set: &Dataset, source: Option<&Path>, chunks: u32) -> Option<(PageModel,
 
 #[cfg(test)]
 mod tests {
-    use homenode_dataset::folder::DatasetWriter;
+    use homenode_dataset::DatasetWriter;
     use homenode_dataset::synthetic::SyntheticSpec;
 
     use super::*;

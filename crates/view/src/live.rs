@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use homenode_dataset::folder::{META, STREAMS};
+use homenode_dataset::layout::{META, STREAMS};
 use homenode_dataset::{Dataset, foreign};
 use homenode_model::{NodeId, Ns};
 use homenode_wire::live::{LiveReader, LiveRecord};

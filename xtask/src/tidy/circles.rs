@@ -1,46 +1,45 @@
 //! Files of a crate do not use each other in circles.
-//!
-//! Some crates still have circles. The table says how many of their files are in one. A number may
-//! only fall.
 
 use std::collections::BTreeMap;
 
 use crate::map::Drawing;
 
-/// Files in circles by crate, as `cargo xtask map` prints them. Other crates have none.
-const LEFT: &[(&str, usize)] = &[("dataset", 14), ("recorder", 3)];
-
-/// Compares each crate's drawing with the table.
+/// A complaint for each circle of a crate.
 pub fn check(drawings: &BTreeMap<String, Drawing>) -> Vec<String> {
-    let left: BTreeMap<&str, usize> = LEFT.iter().copied().collect();
-    let complaint = |(name, drawing): (&String, &Drawing)| {
-        let allowed = left.get(name.as_str()).copied().unwrap_or(0);
-        compare(name, drawing.graph.circles().concat().len(), allowed)
+    let of_crate = |(name, drawing): (&String, &Drawing)| -> Vec<String> {
+        let tell = |files: &[String]| {
+            format!(
+                "{name}: {} use each other in a circle; 'cargo xtask map {name}' draws it",
+                files.join(", ")
+            )
+        };
+        drawing.graph.circles().into_iter().map(tell).collect()
     };
-    let gone = left.keys().filter(|name| !drawings.contains_key(**name));
-    let gone = gone.map(|name| format!("xtask/src/tidy/circles.rs: there is no crate {name}"));
-    drawings.iter().filter_map(complaint).chain(gone).collect()
-}
-
-fn compare(name: &str, found: usize, allowed: usize) -> Option<String> {
-    let map = format!("'cargo xtask map {name}' names them");
-    if found > allowed {
-        return Some(format!("crates/{name}: {found} files use each other in circles, {allowed} may; {map}"));
-    }
-    let lower = format!(
-        "xtask/src/tidy/circles.rs: {name} has {found} files in circles; say so instead of {allowed}"
-    );
-    (found < allowed).then_some(lower)
+    drawings.iter().flat_map(of_crate).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map;
+    use crate::tidy::file;
+
+    fn complaints(sources: &[(&str, &str)]) -> Vec<String> {
+        let files: Vec<_> = sources.iter().map(|(path, text)| file(path, text)).collect();
+        check(&map::drawings(&files))
+    }
 
     #[test]
-    fn more_circles_are_refused_and_fewer_are_written_down() {
-        assert!(compare("sim", 3, 3).is_none());
-        assert!(compare("sim", 4, 3).is_some_and(|c| c.contains("4 files use each other in circles, 3 may")));
-        assert!(compare("sim", 0, 3).is_some_and(|c| c.contains("say so instead of 3")));
+    fn a_circle_is_refused_by_the_names_of_its_files() {
+        let lib = ("crates/x/src/lib.rs", "mod a;\nmod b;\n");
+        let a = ("crates/x/src/a.rs", "use crate::b::B;\npub struct A(B);\n");
+        let below = ("crates/x/src/b.rs", "pub struct B;\n");
+        assert!(complaints(&[lib, a, below]).is_empty());
+        let back = ("crates/x/src/b.rs", "use crate::a::A;\npub struct B(Option<Box<A>>);\n");
+        let told = complaints(&[lib, a, back]);
+        assert!(
+            told.len() == 1 && told[0].starts_with("x: a.rs, b.rs use each other in a circle"),
+            "{told:?}"
+        );
     }
 }

@@ -12,8 +12,8 @@ use homenode_model::{AccessKind, Bytes, NodeId, Ns, ObjectId};
 use serde::{Deserialize, Serialize};
 
 use super::lines::{self, NO_SENSE, SkippedLine};
+use super::older_files::{Described, MAX_CSV, MAX_INTERVALS, MAX_NODES, OldMeta, OlderFiles};
 use super::sites::{Name, ObjectsLine, PAGE, Sites, page_of};
-use super::{Described, MAX_CSV, MAX_INTERVALS, MAX_NODES, Old, OldMeta};
 use crate::basis::{Basis, SeenCount};
 use crate::error::DatasetError;
 use crate::homes::{Homes, PageInterval};
@@ -112,7 +112,7 @@ fn name(line: &ObjectsLine) -> Name {
 const NEEDED: [&str; 7] = ["machine", "linux", "latency_ns", "cpus", "iterations_told", "lost", "intervals"];
 
 /// What `lab.json` says.
-fn about(old: &Old<'_>) -> Result<Described<About>, DatasetError> {
+fn about(old: &OlderFiles<'_>) -> Result<Described<About>, DatasetError> {
     let unknown = || String::from("unknown");
     let assumed = About { machine: unknown(), linux: unknown(), ..About::default() };
     let described = old.described(LAB, assumed, &NEEDED, &[]);
@@ -131,7 +131,7 @@ fn about(old: &Old<'_>) -> Result<Described<About>, DatasetError> {
 }
 
 /// Reads the recording.
-pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(DatasetMeta, MemoryDataset), DatasetError> {
+pub fn read(old: &OlderFiles<'_>, meta: OldMeta) -> Result<(DatasetMeta, MemoryDataset), DatasetError> {
     let described_by = about(old)?;
     let about = &described_by.what;
     let mut wrong = SkippedLine::default();
@@ -252,7 +252,7 @@ impl Reader<'_> {
 }
 
 fn described(meta: OldMeta, about: &About) -> DatasetMeta {
-    let mut meta = Old::meta(meta, RecordingKind::Lab, Basis::Emulated);
+    let mut meta = meta.into_dataset_meta(RecordingKind::Lab, Basis::Emulated);
     meta.machine.clone_from(&about.machine);
     meta.source = "the lab's monitor".into();
     meta.notes = vec![

@@ -12,8 +12,8 @@ use homenode_model::{AccessKind, NodeId, Ns};
 use serde::{Deserialize, Serialize};
 
 use super::lines::{self, NO_SENSE, SkippedLine};
+use super::older_files::{Described, MAX_CSV, MAX_NODES, OldMeta, OlderFiles};
 use super::sites::{Name, ObjectsLine, PAGE, Sites, page_of};
-use super::{Described, MAX_CSV, MAX_NODES, Old, OldMeta};
 use crate::basis::{Basis, SeenCount};
 use crate::error::DatasetError;
 use crate::homes::{Homes, PageInterval};
@@ -157,7 +157,7 @@ const NEEDED: [&str; 8] =
     ["kind", "one_in", "source", "nodes", "pretended", "bytes_together", "told", "processes"];
 
 /// What `live.json` says, and what its numbers are worth.
-fn about(old: &Old<'_>) -> Result<(Described<About>, Basis), DatasetError> {
+fn about(old: &OlderFiles<'_>) -> Result<(Described<About>, Basis), DatasetError> {
     let mut described = old.described(ABOUT, About::assumed(), &NEEDED, &["schema"]);
     if described.what.kind == "sampled" && !described.tells("one_in") {
         described.what.kind = "presence".into();
@@ -179,7 +179,7 @@ fn about(old: &Old<'_>) -> Result<(Described<About>, Basis), DatasetError> {
 }
 
 /// Reads the recording.
-pub fn read(old: &Old<'_>, meta: OldMeta) -> Result<(DatasetMeta, MemoryDataset), DatasetError> {
+pub fn read(old: &OlderFiles<'_>, meta: OldMeta) -> Result<(DatasetMeta, MemoryDataset), DatasetError> {
     let (mut described_by, basis) = about(old)?;
     let knows_nodes = described_by.tells("nodes");
     let most_nodes = if knows_nodes { described_by.what.nodes } else { MAX_NODES };
@@ -245,7 +245,7 @@ fn access(row: &Row, object: homenode_model::ObjectId, page: u64, pages: u64, ba
 }
 
 fn described(meta: OldMeta, about: &About, basis: Basis) -> DatasetMeta {
-    let mut meta = Old::meta(meta, RecordingKind::Live, basis);
+    let mut meta = meta.into_dataset_meta(RecordingKind::Live, basis);
     meta.machine = format!("{} nodes", about.nodes);
     meta.pretended = about.pretended;
     meta.source.clone_from(&about.source);

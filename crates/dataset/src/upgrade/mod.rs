@@ -5,7 +5,7 @@
 //! | lab, version 1 | `meta.json`, `accesses.csv`, `objects.csv`, `lab.json` | [`lab_v1`] |
 //! | live, version 1 | `meta.json`, `sightings.csv`, `objects.csv`, `live.json` | [`live_v1`] |
 //!
-//! [`Dataset::open`] reads them into memory; nothing on disk changes. [`upgrade`] writes the result
+//! [`Dataset::open`](crate::Dataset::open) reads them into memory; nothing on disk changes. [`upgrade`] writes the result
 //! as a new data set. A line that makes no sense is left out and named; so is a file that was cut
 //! off. Fixtures of each form are in `fixtures/recordings` and stay there.
 //!
@@ -18,34 +18,21 @@
 mod lab_v1;
 mod lines;
 mod live_v1;
+mod older_files;
 mod sites;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use homenode_model::json::MemoryWeights;
-use homenode_salvage::{Damaged, Salvaged};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-
+use self::older_files::{Described, META, OldMeta, OlderFiles};
 use crate::error::DatasetError;
-use crate::folder::{Dataset, DatasetWriter, MAX_HELD};
-use crate::foreign::{self, clean};
-use crate::meta::{DatasetMeta, Ended};
+use crate::layout;
+use crate::memory::MemoryDataset;
+use crate::meta::DatasetMeta;
 use crate::schema::{RowSink, TableRow};
 use crate::tables;
-
-/// Most bytes of a table of an old form. The shortest lines take sixteen times as much memory, so
-/// reading takes at most 512 MiB.
-const MAX_CSV: u64 = 24 << 20;
-/// Most bytes of a JSON file of an old form.
-const MAX_JSON: u64 = 16 << 20;
-/// Most nodes that are believed.
-const MAX_NODES: u64 = 256;
-/// Most intervals that are believed.
-const MAX_INTERVALS: u64 = 1 << 20;
+use crate::writer::DatasetWriter;
 
 /// An older form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,24 +57,18 @@ impl OlderForm {
     }
 }
 
-const META: &str = "meta.json";
-
-/// `meta.json` of both forms.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct OldMeta {
-    format: u64,
-    #[serde(default)]
-    homenode: String,
-    #[serde(default)]
-    command: Vec<String>,
-    #[serde(default)]
-    environment: BTreeMap<String, String>,
-    ended: Option<Ended>,
+/// A recording of an older form, read into memory.
+pub(crate) struct OlderRecording {
+    /// What it says of itself, with every text made harmless for a terminal.
+    pub meta: DatasetMeta,
+    pub tables: MemoryDataset,
+    /// Whether its description says that the recording has an end, or that it has none.
+    pub tells_end: bool,
 }
 
 /// Reads a recording of an older form into memory.
-pub(crate) fn open(path: &Path, form: OlderForm) -> Result<Dataset, DatasetError> {
-    let old = Old { path };
+pub(crate) fn read(path: &Path, form: OlderForm) -> Result<OlderRecording, DatasetError> {
+    let old = OlderFiles { path };
     let assumed = OldMeta { format: 1, homenode: "unknown".into(), ..OldMeta::default() };
     let described = old.described(META, assumed, &["homenode", "command", "ended"], &["format"]);
     let tells_end = described.tells("ended");
@@ -102,72 +83,7 @@ pub(crate) fn open(path: &Path, form: OlderForm) -> Result<Dataset, DatasetError
     if let Some(said) = said {
         meta.incomplete.insert(0, said);
     }
-    Ok(Dataset::of_damaged(meta, tables, tells_end))
-}
-
-/// What a file says that describes the recording. A damaged one costs the fields that are damaged.
-struct Described<T> {
-    what: T,
-    /// What is damaged, in words; `None`: the file is whole.
-    said: Option<String>,
-    /// Fields that are damaged, and that a reader has to assume.
-    untold: Vec<&'static str>,
-}
-
-impl<T> Described<T> {
-    /// Whether the file tells the field.
-    fn tells(&self, field: &str) -> bool {
-        !self.untold.contains(&field)
-    }
-}
-
-/// A recording of an older form.
-struct Old<'a> {
-    path: &'a Path,
-}
-
-impl Old<'_> {
-    fn text(&self, name: &str, most: u64) -> Result<String, DatasetError> {
-        let path = self.path.join(name);
-        foreign::read(&path, most).map_err(DatasetError::io("read", path))
-    }
-
-    fn wrong(&self, why: String) -> DatasetError {
-        DatasetError::NotADataset { path: self.path.into(), why }
-    }
-
-    /// Reads a JSON file. `assumed`: what holds where the file is damaged. `needed`: fields that a
-    /// reader has to know. `skipped`: fields that are not read from a damaged file.
-    fn described<T>(&self, name: &str, assumed: T, needed: &[&'static str], skipped: &[&str]) -> Described<T>
-    where
-        T: Serialize + DeserializeOwned,
-    {
-        let text = foreign::read(&self.path.join(name), MAX_JSON).map_err(|e| e.to_string());
-        let whole = text.as_ref().map_err(Clone::clone).and_then(|text| {
-            MemoryWeights::TYPED.check(text, MAX_HELD).map_err(|e| e.to_string())?;
-            serde_json::from_str(text).map_err(|e| format!("line {}: {e}", e.line()))
-        });
-        match whole {
-            Ok(what) => Described { what, said: None, untold: Vec::new() },
-            Err(why) => {
-                let text = text.as_deref().ok();
-                let salvaged = Damaged { file: name, text, why: &why }.read(assumed, needed, skipped);
-                let said = Some(clean(&salvaged.words()));
-                let Salvaged { value: what, untold, .. } = salvaged;
-                Described { what, said, untold }
-            }
-        }
-    }
-
-    /// The beginning of the new description.
-    fn meta(meta: OldMeta, kind: crate::RecordingKind, basis: crate::Basis) -> DatasetMeta {
-        DatasetMeta {
-            homenode: meta.homenode,
-            environment: meta.environment,
-            ended: meta.ended,
-            ..DatasetMeta::new(kind, basis, meta.command)
-        }
-    }
+    Ok(OlderRecording { meta: meta.cleaned(), tables, tells_end })
 }
 
 /// Reads a recording of an older form and writes it to `to` as a data set of today. What the old
@@ -179,32 +95,32 @@ pub fn upgrade(from: &Path, to: &Path) -> Result<PathBuf, DatasetError> {
     let not = |why: &str| DatasetError::NotADataset { path: from.into(), why: why.into() };
     let Some(form) = OlderForm::at(from) else {
         fs::metadata(from).map_err(DatasetError::io("open", from))?;
-        return Err(not(if from.join(crate::folder::META).exists() {
+        return Err(not(if from.join(layout::META).exists() {
             "it is a data set of today's form already"
         } else {
             "it is a recording of no older form"
         }));
     };
-    let old = open(from, form)?;
+    let old = read(from, form)?;
     let mut folder = fs::DirBuilder::new();
     folder.mode(0o700).create(to).map_err(DatasetError::io("make the folder", to))?;
-    let mut writer = DatasetWriter::create(to, DatasetMeta { ended: None, ..old.meta().clone() })?;
-    copy_all(&old, &mut writer)?;
-    match &old.meta().ended {
-        Some(ended) => writer.finish(ended.clone()),
+    let mut writer = DatasetWriter::create(to, DatasetMeta { ended: None, ..old.meta.clone() })?;
+    copy_all(&old.tables, &mut writer)?;
+    match old.meta.ended {
+        Some(ended) => writer.finish(ended),
         // Without an end it stays what it was: a recording that was cut off.
         None => writer.flush().map(|()| to.into()),
     }
 }
 
-fn copy<T: TableRow>(from: &Dataset, to: &mut DatasetWriter) -> Result<(), DatasetError> {
-    from.chunks::<T>().try_for_each(|chunk| to.push_chunk::<T>(&chunk))
+fn copy<T: TableRow>(from: &MemoryDataset, to: &mut DatasetWriter) -> Result<(), DatasetError> {
+    from.chunks(T::NAME).iter().try_for_each(|chunk| to.push_chunk::<T>(chunk))
 }
 
 macro_rules! copy_all {
     ($($table:ident)*) => {
         /// Copies each table.
-        fn copy_all(from: &Dataset, to: &mut DatasetWriter) -> Result<(), DatasetError> {
+        fn copy_all(from: &MemoryDataset, to: &mut DatasetWriter) -> Result<(), DatasetError> {
             $( copy::<tables::$table>(from, to)?; )*
             Ok(())
         }

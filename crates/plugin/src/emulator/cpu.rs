@@ -1,7 +1,7 @@
 //! An emulated thread: the check of the filter, and what needs more.
 
 use homenode_log::Mark;
-use homenode_recorder::block::LINE_SHIFT;
+use homenode_recorder::filter::LINE_SHIFT;
 use homenode_recorder::{FastPath, Recorder, state};
 
 use super::code::{AddressMap, AddressPiece};

@@ -3,7 +3,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use homenode_recorder::state::MAX_THREADS;
+use homenode_recorder::registry::MAX_THREADS;
 
 use super::cpu::EmulatedThread;
 

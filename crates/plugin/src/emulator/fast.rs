@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use std::mem::offset_of;
 
 use homenode_recorder::FastPath;
-use homenode_recorder::block::LINE_SHIFT;
+use homenode_recorder::filter::LINE_SHIFT;
 
 use super::cpu::EmulatedThread;
 use super::cpus;

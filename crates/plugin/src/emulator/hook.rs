@@ -81,7 +81,7 @@ extern "C" fn in_child() {
 }
 
 extern "C" fn on_exit(_: Id, _: *mut c_void) {
-    let _ = std::panic::catch_unwind(state::stop);
+    let _ = std::panic::catch_unwind(homenode_recorder::stop);
 }
 
 /// What is called at accesses, for a version of the interface.
@@ -181,7 +181,7 @@ impl Plugin {
         match message {
             ProgramMessage::Start { id, stack_low, stack_high } => cpu.start(id, stack_low, stack_high),
             ProgramMessage::End => cpu.end(),
-            ProgramMessage::Stop => state::stop(),
+            ProgramMessage::Stop => homenode_recorder::stop(),
             ProgramMessage::Synchronise { interval } => cpu.synchronise(Some(interval)),
             ProgramMessage::Constant { low, high } => self.code.add_constant(low, high),
             ProgramMessage::Code { low, high, whose } => {

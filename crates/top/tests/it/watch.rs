@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use homenode_dataset::folder::STREAMS;
+use homenode_dataset::layout::STREAMS;
 use homenode_dataset::{Basis, DatasetMeta, DatasetWriter, Ended, RecordingKind};
 use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 use homenode_top::display::End;

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use homenode_dataset::Dataset;
-use homenode_dataset::folder::{DatasetWriter, TABLES};
+use homenode_dataset::layout::TABLES;
 use homenode_dataset::synthetic::SyntheticSpec;
+use homenode_dataset::{Dataset, DatasetWriter};
 use homenode_view::cache::{self, FILE};
 use homenode_view::{PyramidBudget, page};
 

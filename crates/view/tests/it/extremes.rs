@@ -3,10 +3,10 @@
 
 use std::fs::OpenOptions;
 
-use homenode_dataset::folder::{DatasetWriter, TABLES};
+use homenode_dataset::layout::TABLES;
 use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_dataset::tables::{Access, Interval, Migration, MigrationOutcome, Node, Object};
-use homenode_dataset::{Basis, Dataset, MemoryDataset, RowSink as _, SeenCount};
+use homenode_dataset::{Basis, Dataset, DatasetWriter, MemoryDataset, RowSink as _, SeenCount};
 use homenode_model::{NodeId, Ns, ObjectId};
 use homenode_view::tiles::nodes::RecordedNodes;
 use homenode_view::{PageModel, PyramidBudget, history, page};

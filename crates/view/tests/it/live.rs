@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use homenode_dataset::folder::STREAMS;
+use homenode_dataset::layout::STREAMS;
 use homenode_dataset::{Basis, DatasetMeta, DatasetWriter, Ended, RecordingKind};
 use homenode_model::{Bytes, Ns};
 use homenode_view::live::{Follow, Watching};

@@ -6,11 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use homenode_dataset::Dataset;
 use homenode_dataset::fields::Fields;
-use homenode_dataset::folder::DatasetWriter;
 use homenode_dataset::synthetic::SyntheticSpec;
 use homenode_dataset::tables::Object;
+use homenode_dataset::{Dataset, DatasetWriter};
 use homenode_export::{ExportOptions, export};
 use homenode_view::{PyramidBudget, page};
 use serde_json::Value;
