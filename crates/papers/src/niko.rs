@@ -22,6 +22,7 @@
 mod figures;
 mod lu;
 mod numbers;
+mod shares;
 
 use std::sync::Arc;
 

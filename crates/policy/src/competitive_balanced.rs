@@ -39,8 +39,8 @@
 //!
 //! Where the present home is not good, a contested page goes to c if that is worth it.
 //!
-//! Only the first 32 nodes with memory can be good homes. State: as there, and 16 bytes a contested
-//! page.
+//! State: as there, and for each contested page 12 bytes and a bit for each node with memory, in
+//! words of 8 bytes.
 //!
 //! # Properties
 //!
@@ -50,6 +50,8 @@
 //!   [`super::competitive`] sends them.
 //! - `no_page_has_a_bad_home`: without thresholds and with room, no page ends more than `slack`
 //!   percent above its least cost.
+//! - `all_nodes_of_a_large_machine_are_homes`: the number of nodes does not limit which of them
+//!   gets a page.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -76,16 +78,22 @@ pub struct Balance {
     pub even: u32,
 }
 
+impl Balance {
+    /// The cost up to which homes are good if `least` is the least.
+    const fn limit(self, least: u64) -> u64 {
+        let slack = self.slack as u64;
+        least.saturating_add((least / 100).saturating_mul(slack) + least % 100 * slack / 100)
+    }
+}
+
 /// Up to this many homes, all costs are computed.
 const FEW: usize = 4;
 
-/// A contested page of an interval: 16 bytes.
+/// A contested page of an interval: 12 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Contested {
     index: u32,
     accesses: u32,
-    /// Good homes, a bit for each of the first 32 with memory.
-    good: u32,
     /// Its home. Most pages stay there, and this saves a look-up in the interval.
     home: NodeId,
 }
@@ -111,9 +119,17 @@ pub(crate) struct Balancer {
     weight: Vec<u64>,
     nodes: usize,
     loads: Vec<u64>,
-    /// Good homes of a page that one node alone accesses, by that node.
-    alone: Vec<u32>,
+    /// Words of a set of homes. A set has a bit for each node with memory, by its position in
+    /// [`Latencies::homes`].
+    words: usize,
+    /// Good homes of the page at hand, and room for the costs of all homes.
+    good: Vec<u64>,
+    costs: Vec<u64>,
+    /// Good homes of a page that one node alone accesses: a set a node.
+    good_alone: Vec<u64>,
     contested: Vec<Contested>,
+    /// Good homes of contested pages: a set a page.
+    good_contested: Vec<u64>,
     /// Positions in `contested`, by class.
     order: Vec<u32>,
 }
@@ -122,68 +138,78 @@ impl Balancer {
     pub(crate) fn new(context: &PolicyContext, balance: Balance) -> Self {
         let nodes = context.nodes();
         let weight = (0..nodes as u16).map(|n| context.occupancy(NodeId(n)).0.max(1)).collect();
+        let latencies = Latencies::new(context);
+        let homes = latencies.homes().len();
+        let words = homes.div_ceil(64).max(1);
         let mut balancer = Self {
-            latencies: Latencies::new(context),
+            latencies,
             balance,
             weight,
             nodes,
             loads: vec![0; nodes],
-            alone: Vec::new(),
+            words,
+            good: vec![0; words],
+            costs: vec![0; homes],
+            good_alone: Vec::new(),
             contested: Vec::new(),
+            good_contested: Vec::new(),
             order: Vec::new(),
         };
         // Enough accesses that the slack's percentage is exact.
         let alone = |node: usize| (0..nodes).map(|n| if n == node { 100 } else { 0 }).collect::<Vec<u32>>();
-        balancer.alone = (0..nodes).map(|node| balancer.good(&alone(node))).collect();
+        for node in 0..nodes {
+            balancer.find_good(&alone(node));
+            balancer.good_alone.extend_from_slice(&balancer.good);
+        }
         balancer
     }
-    /// The good homes, as bits, of a page with `accesses` in all.
+    /// Finds the good homes of a page with `accesses` in all.
     #[inline]
-    fn good_of(&self, counts: &[u32], accesses: u64) -> u32 {
+    fn find_good_of(&mut self, counts: &[u32], accesses: u64) {
         let owner = counts.iter().position(|c| u64::from(*c) == accesses && accesses != 0);
-        owner.map_or_else(|| self.good(counts), |node| self.alone[node])
+        match owner {
+            Some(node) => {
+                let set = &self.good_alone[node * self.words..(node + 1) * self.words];
+                self.good.copy_from_slice(set);
+            }
+            None => self.find_good(counts),
+        }
     }
-    /// The good homes, as bits.
+    /// Finds the good homes of a page.
     #[inline]
-    fn good(&self, counts: &[u32]) -> u32 {
-        let homes = self.latencies.homes().len().min(32);
+    fn find_good(&mut self, counts: &[u32]) {
+        let homes = self.latencies.homes().len();
         if homes > FEW {
-            return self.good_of_many(counts, homes);
+            return self.find_good_of_many(counts);
         }
         // Ruling some homes out would take longer.
         let mut costs = [u64::MAX; FEW];
         for (position, cost) in costs[..homes].iter_mut().enumerate() {
             *cost = self.latencies.largest(position, counts);
         }
-        self.within(&costs[..homes], costs.iter().copied().fold(u64::MAX, u64::min))
+        let limit = self.balance.limit(costs.iter().copied().fold(u64::MAX, u64::min));
+        self.good[0] = bits(&costs[..homes], limit);
     }
-    /// As [`Balancer::good`].
-    fn good_of_many(&self, counts: &[u32], homes: usize) -> u32 {
+    /// As [`Balancer::find_good`].
+    fn find_good_of_many(&mut self, counts: &[u32]) {
         // The cost for the node with the most accesses is a lower bound of a home's cost. The home
         // with the least such bound is nearly always the best, and rules most others out.
+        let homes = self.costs.len();
         let most = (0..counts.len()).max_by_key(|n| counts[*n]).unwrap_or(0);
         let bound = |position: usize| self.latencies.part(position, most, counts);
-        let Some(first) = (0..homes).min_by_key(|position| bound(*position)) else { return 0 };
-        let mut costs = [u64::MAX; 32];
+        let Some(first) = (0..homes).min_by_key(|position| bound(*position)) else { return };
+        self.costs.fill(u64::MAX);
         let mut least = self.latencies.largest(first, counts);
-        costs[first] = least;
-        let limit = self.limit(least);
+        self.costs[first] = least;
+        let limit = self.balance.limit(least);
         for position in (0..homes).filter(|p| *p != first && bound(*p) <= limit) {
-            costs[position] = self.latencies.largest(position, counts);
-            least = least.min(costs[position]);
+            self.costs[position] = self.latencies.largest(position, counts);
+            least = least.min(self.costs[position]);
         }
-        self.within(&costs[..homes], least)
-    }
-    /// Homes with a good cost if `least` is the least, as bits.
-    #[inline]
-    fn within(&self, costs: &[u64], least: u64) -> u32 {
-        let limit = self.limit(least);
-        costs.iter().enumerate().fold(0, |set, (i, c)| set | u32::from(*c <= limit) << i)
-    }
-    /// The cost up to which homes are good.
-    const fn limit(&self, least: u64) -> u64 {
-        let slack = self.balance.slack as u64;
-        least.saturating_add((least / 100).saturating_mul(slack) + least % 100 * slack / 100)
+        let limit = self.balance.limit(least);
+        for (word, costs) in self.good.iter_mut().zip(self.costs.chunks(64)) {
+            *word = bits(costs, limit);
+        }
     }
     fn load(&mut self, home: NodeId, accesses: u64) {
         let load = &mut self.loads[home.index()];
@@ -200,19 +226,23 @@ impl Balancer {
     ) {
         self.loads.fill(0);
         self.contested.clear();
+        self.good_contested.clear();
         let mut all = 0u64;
         for (index, (seen, counts)) in interval.rows().enumerate() {
             let accesses: u64 = counts.iter().map(|c| u64::from(*c)).sum();
             all = all.saturating_add(accesses);
-            let good = self.good_of(counts, accesses);
-            if good & good.wrapping_sub(1) != 0 {
+            self.find_good_of(counts, accesses);
+            let mut good = positions(&self.good);
+            let (only, another) = (good.next(), good.next());
+            drop(good);
+            if another.is_some() {
                 let accesses = u32::try_from(accesses).unwrap_or(u32::MAX);
-                self.contested.push(Contested { index: index as u32, accesses, good, home: seen.home });
+                self.contested.push(Contested { index: index as u32, accesses, home: seen.home });
+                self.good_contested.extend_from_slice(&self.good);
                 continue;
             }
-            let only = self.latencies.homes().get(good.trailing_zeros() as usize).copied();
-            let to = match only {
-                Some(home) if good != 0 && (home == seen.home || room.has(home)) => home,
+            let to = match only.map(|position| self.latencies.homes()[position]) {
+                Some(home) if home == seen.home || room.has(home) => home,
                 _ => best(&self.latencies, counts, seen.home, room).map_or(seen.home, |(to, ..)| to),
             };
             let home = settle(index, false, seen.home, to, room);
@@ -224,7 +254,7 @@ impl Balancer {
         let even = all.saturating_mul(weight) / homes / 100 * u64::from(self.balance.even);
         for at in 0..self.order.len() {
             let page = self.contested[self.order[at] as usize];
-            let to = self.choose(page, even, room);
+            let to = self.choose(self.order[at] as usize, even, room);
             let home = settle(page.index as usize, true, page.home, to, room);
             self.load(home, page.accesses.into());
         }
@@ -246,15 +276,15 @@ impl Balancer {
             *place += 1;
         }
     }
-    fn choose(&self, page: Contested, even: u64, room: &Room) -> NodeId {
+    /// A home for the contested page at a position in `contested`.
+    fn choose(&self, at: usize, even: u64, room: &Room) -> NodeId {
+        let page = self.contested[at];
         let now = page.home;
         let homes = self.latencies.homes();
         let mut least: Option<(u64, NodeId)> = None;
         let mut here = None;
-        let mut good = page.good;
-        while good != 0 {
-            let home = homes[good.trailing_zeros() as usize];
-            good &= good - 1;
+        for position in positions(&self.good_contested[at * self.words..(at + 1) * self.words]) {
+            let home = homes[position];
             let mine = u64::from(page.accesses).saturating_mul(self.weight[home.index()]);
             let load = self.loads[home.index()].saturating_add(mine);
             if home == now {
@@ -271,6 +301,25 @@ impl Balancer {
             _ => now,
         }
     }
+}
+
+/// Which of at most 64 costs are within `limit`, a bit each.
+#[inline]
+fn bits(costs: &[u64], limit: u64) -> u64 {
+    costs.iter().enumerate().fold(0, |set, (i, c)| set | u64::from(*c <= limit) << i)
+}
+
+/// The members of a set, ascending.
+#[inline]
+fn positions(set: &[u64]) -> impl Iterator<Item = usize> {
+    set.iter().enumerate().flat_map(|(word, bits)| {
+        let mut left = *bits;
+        core::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(word * 64 + bit)
+        })
+    })
 }
 
 struct Balanced {
@@ -346,7 +395,7 @@ mod tests {
     use super::*;
     use crate::competitive::{self, EAGER};
     use crate::testing::{Bench, NODES, Row, counts, machine, roomy};
-    use homenode_model::PageNo;
+    use homenode_model::{AccessKind, Matrix, MbPerS, PageNo};
     use proptest::prelude::*;
 
     const BALANCE: Balance = Balance { slack: 25, even: 0 };
@@ -356,7 +405,7 @@ mod tests {
         fn contested_pages_are_spread(pages in 1u64..60, count in 1u32..1000) {
             let mut context = machine(&roomy());
             // All nodes equally far from all memory: every home of a page is as good as the others.
-            context.latency = homenode_model::Matrix::from_fn(NODES, |_, _| Ns(100));
+            context.latency = Matrix::from_fn(NODES, |_, _| Ns(100));
             let mut bench = Bench::new(&context, policy(&context, &EAGER, BALANCE));
             bench.iteration(&[]);
             let rows: Vec<Row> =
@@ -408,6 +457,48 @@ mod tests {
                     prop_assert!(home * 100 <= least * u64::from(100 + slack));
                 }
             }
+        }
+    }
+
+    /// Homes that pages with `counts` get on a machine of as many nodes. A remote access takes
+    /// `remote`, a local one 100 ns.
+    fn dealt(counts: &[Vec<u32>], remote: Ns) -> Vec<NodeId> {
+        let nodes = counts[0].len();
+        let context = PolicyContext {
+            capacity: vec![10; nodes],
+            nearest: vec![(0..nodes as u16).map(NodeId).collect(); nodes],
+            latency: Matrix::from_fn(nodes, |a, b| if a == b { Ns(100) } else { remote }),
+            bandwidth: vec![MbPerS(6400); nodes],
+            ..machine(&roomy())
+        };
+        let mut interval = Interval::new(nodes);
+        for (page, counts) in (0u64..).map(PageNo).zip(counts) {
+            for (node, count) in (0u16..).map(NodeId).zip(counts) {
+                interval.add(page, NodeId(0), node, AccessKind::Read, *count);
+            }
+        }
+        let mut homes = vec![NodeId(0); counts.len()];
+        let mut room = Room::of(&Homes::new(&context), nodes);
+        let balance = Balance { slack: 0, even: 0 };
+        Balancer::new(&context, balance).deal(&interval, &mut room, |index, _, _, to, _| {
+            homes[index] = to;
+            to
+        });
+        homes
+    }
+
+    #[test]
+    fn all_nodes_of_a_large_machine_are_homes() {
+        // 100 homes take two words of a set.
+        for nodes in [5u16, 64, 100] {
+            let all: Vec<NodeId> = (0..nodes).map(NodeId).collect();
+            let alone = |owner| (0..nodes).map(|n| u32::from(n == owner)).collect();
+            assert_eq!(dealt(&(0..nodes).map(alone).collect::<Vec<_>>(), Ns(200)), all, "a user a page");
+            let most = |owner| (0..nodes).map(|n| 1 + u32::from(n == owner) * 9).collect();
+            assert_eq!(dealt(&(0..nodes).map(most).collect::<Vec<_>>(), Ns(200)), all, "a main user a page");
+            let mut spread = dealt(&vec![vec![1; nodes.into()]; nodes.into()], Ns(100));
+            spread.sort();
+            assert_eq!(spread, all, "pages that all use are spread");
         }
     }
 }
