@@ -72,7 +72,7 @@ const PROGRAMS: &[Program] = &[
         more: &[],
         table1: [[28, 0, 3, 0], [30, 0, 3, 0], [16, 0, 1, 1], [20, 0, 0, 1], [30, 0, 3, 0]],
         moves: "LU: the local schemes find 11 to 12 pages at the end of iterations; with intervals of 1 ms Out-U-local moves 35, and the paper's intervals are not known",
-        times: "LU: 11 to 23 moves take 10 to 20 % of the time, and come when the factorisation has left most pages behind; free moves would gain 7 % with In-W, and nothing with the other schemes. With remote latencies of 2000 to 5000 ns instead of 1500 the best scheme gains 1 % and the others lose",
+        times: "LU: 11 to 23 moves take 10 to 20 % of the time, and come when the factorisation has left most pages behind; free moves would gain 7 % with In-W, and nothing with the other schemes. With a remote latency of 2000 or 2500 ns instead of 1500 no scheme gains, and with 5000 ns In-W alone, 1 %",
     },
     Program {
         name: "RADIX",
