@@ -27,9 +27,7 @@ use std::sync::{Arc, Mutex};
 use homenode_model::{AccessKind, Bytes, MoveResult, NodeId, Ns};
 use homenode_policy::journal;
 use homenode_runtime::driver::mover::Manner;
-use homenode_runtime::driver::{
-    Armed, Arming, BringingCost, Clocks, Driver, DriverSettings, Mover, MoverCounters, Touch,
-};
+use homenode_runtime::driver::{Armed, Arming, Clocks, Driver, DriverSettings, Mover, MoverCounters, Touch};
 use homenode_runtime::guard::Verdict;
 use homenode_runtime::regions::RegionKey;
 use homenode_runtime::report;
@@ -66,8 +64,6 @@ struct World {
     restored: usize,
     own_ns: u64,
     copies: u64,
-    /// The part of own time that bringing pages took.
-    bringing_ns: u64,
     nothing_can_be_armed: bool,
     /// Homes are only known of pages whose first touch is seen.
     sees_first_touches: bool,
@@ -75,8 +71,6 @@ struct World {
     threads: Vec<(u32, u32, bool)>,
     /// Looks for room.
     looks: usize,
-    /// CPU time of a call that arms memory.
-    arm_ns: u64,
     /// CPU time of the thread that moves a page.
     move_ns: u64,
     /// Wall time of a move.
@@ -87,15 +81,6 @@ struct World {
     ask_said_ns: Option<u64>,
 }
 
-impl World {
-    /// Pages came to their touchers, which took `ns`.
-    fn brings(&mut self, pages: u64, ns: u64) {
-        self.copies += pages;
-        self.own_ns += ns;
-        self.bringing_ns += ns;
-    }
-}
-
 type Shared = Arc<Mutex<World>>;
 
 struct Hands(Shared);
@@ -104,7 +89,6 @@ impl Mover for Hands {
     fn arm(&mut self, spans: &[Span], manner: Manner) -> Armed {
         let arms = spans.iter().map(|s| (s.start, s.len(), manner));
         let mut world = self.0.lock().unwrap();
-        CPU.set(CPU.get() + world.arm_ns);
         world.arms.extend(arms);
         if world.nothing_can_be_armed {
             return Armed { pages: 0, skipped: spans.iter().map(|s| s.pages() as u64).sum() };
@@ -165,10 +149,6 @@ impl Mover for Hands {
     }
     fn sees_first_touches(&self) -> bool {
         self.0.lock().unwrap().sees_first_touches
-    }
-    fn bringing(&self) -> BringingCost {
-        let world = self.0.lock().unwrap();
-        BringingCost { alone: (Ns::ZERO, 0), around: (Ns(world.bringing_ns), world.copies) }
     }
     fn counters(&self) -> MoverCounters {
         let world = self.0.lock().unwrap();
@@ -715,7 +695,7 @@ fn a_region_with_a_price(d: &mut Driver, world: &Shared, cpu: u64) -> Vec<usize>
     };
     let pages = touch_armed(world, 1, |_| 1) as u64;
     let mut w = world.lock().unwrap();
-    w.brings(pages, pages * COST);
+    (w.own_ns, w.copies) = (w.own_ns + pages * COST, w.copies + pages);
     drop(w);
     d.region_end();
     armed

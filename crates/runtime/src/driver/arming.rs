@@ -9,7 +9,6 @@ use super::mover::{Manner, Touch};
 use super::run::Driver;
 use super::state::arming::{SameTarget, ToArm};
 use super::state::memory::AROUND;
-use super::state::prices;
 use crate::guard::holdback::{Group, block_of};
 use crate::stream::MovedPage;
 use crate::watch::Object;
@@ -227,22 +226,12 @@ impl Driver {
     /// Arms the spans of `list`. Returns the number of pages.
     pub(super) fn arm(&mut self, list: &ToArm) -> u64 {
         let mut armed = 0;
-        if !list.around.is_empty() {
-            armed += self.mover.arm(&list.around, Manner::Around).pages;
-        }
-        if !list.alone.is_empty() {
-            let begin = self.account.thread_time();
-            armed += self.mover.arm(&list.alone, Manner::Alone).pages;
-            let pages = list.alone.iter().map(|s| s.pages() as u64).sum();
-            self.arming.price.took(pages, self.account.thread_time() - begin);
+        for (spans, manner) in [(&list.around, Manner::Around), (&list.alone, Manner::Alone)] {
+            if !spans.is_empty() {
+                armed += self.mover.arm(spans, manner).pages;
+            }
         }
         armed
-    }
-
-    /// Whether the budget has room to arm this many single pages now, and to bring them later.
-    pub(super) fn may_arm(&self, pages: u64) -> bool {
-        let [alone, _] = prices::bringing(&self.mover.bringing());
-        self.room_after(self.arming.price.of(pages), alone, Ns(1)) >= pages
     }
 
     /// The manner in which pages of an object of `bytes` bytes come to their toucher: one by one if
@@ -255,10 +244,7 @@ impl Driver {
 
     /// Arms seams once more, to come page by page.
     pub(super) fn arm_seams(&mut self) {
-        let seams = self.memory.seams();
-        if self.may_arm(seams.iter().map(|s| s.pages() as u64).sum()) {
-            self.arm(&ToArm::alone(seams));
-        }
+        self.arm(&ToArm::alone(self.memory.seams()));
     }
 
     /// Tells the policy of the touches since the last call.

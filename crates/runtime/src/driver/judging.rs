@@ -69,9 +69,6 @@ impl Driver {
             held.map(|p| (p, Group::Held)).chain(moved.map(|p| (p, Group::Moved))).collect();
         let mut alone: Vec<Span> = picked.iter().map(|(page, _)| Span::new(*page, PAGE)).collect();
         alone.sort_unstable_by_key(|s| s.start);
-        if !self.may_arm(alone.len() as u64) {
-            return;
-        }
         // Nobody touches pages that could not be armed. The next round forgets them.
         if self.arm(&ToArm::alone(alone)) > 0 {
             picked.into_iter().for_each(|(page, group)| self.evidence.hold.sampled(page, group));

@@ -5,7 +5,7 @@ use homenode_model::{Bytes, MoveResult, NodeId, Ns};
 use homenode_wire::facts::MoverCounters;
 
 use super::full_nodes::{self, FullNodes};
-use super::mover::{Armed, BringingCost, Manner, Mover, Touch};
+use super::mover::{Armed, Manner, Mover, Touch};
 use super::settings::DriverSettings;
 use crate::moving::{self, Mechanism, MovingOptions, PageTarget, Span, Started, Why};
 use crate::stream::threads;
@@ -172,11 +172,6 @@ impl Mover for Live {
 
     fn sees_first_touches(&self) -> bool {
         moving::sees_first_touches()
-    }
-
-    fn bringing(&self) -> BringingCost {
-        let c = moving::counters();
-        BringingCost { alone: c.singles, around: c.grouped }
     }
 
     fn counters(&self) -> MoverCounters {

@@ -42,7 +42,7 @@ pub use homenode_wire::facts::Arming;
 pub use homenode_wire::facts::MoverCounters;
 pub use live::Live;
 pub use machine::LiveMachine;
-pub use mover::{Armed, BringingCost, Mover, Touch};
+pub use mover::{Armed, Mover, Touch};
 pub use run::Driver;
 pub use settings::DriverSettings;
 pub use state::marks::{RegionStats, RoundTimes};

@@ -28,15 +28,6 @@ pub struct Touch {
     pub moved: bool,
 }
 
-/// What bringing pages has cost so far, in faults that were timed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BringingCost {
-    /// Time of faults that brought one page each, and number of pages.
-    pub alone: (Ns, u64),
-    /// Time of faults that brought several pages, and number of pages.
-    pub around: (Ns, u64),
-}
-
 /// Moves pages.
 pub trait Mover: Send {
     /// Arms these spans: their pages come in this manner when they are touched. Spans are whole
@@ -81,8 +72,6 @@ pub trait Mover: Send {
     fn sees_first_touches(&self) -> bool {
         false
     }
-    /// What bringing pages has cost so far.
-    fn bringing(&self) -> BringingCost;
     /// Totals.
     fn counters(&self) -> MoverCounters;
     /// What the mover cannot do on this machine, one sentence each.

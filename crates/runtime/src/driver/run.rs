@@ -280,8 +280,8 @@ impl Driver {
             if d.arming.takes_unsettled() {
                 d.heavy(|d| d.mover.settle());
                 d.note_busy();
-            } else if d.arming.may_restore(now) {
-                d.restore_huge_pages(now);
+            } else if d.arming.split {
+                d.restore_huge_pages();
                 d.note_busy();
             }
             if d.evidence.seen_on.is_due(now) {
@@ -302,15 +302,13 @@ impl Driver {
 
     /// Restores huge pages that arming has split, a few at a time, if nothing is about to split
     /// them again and the budget has room.
-    fn restore_huge_pages(&mut self, now: Ns) {
+    fn restore_huge_pages(&mut self) {
         const CAP: Ns = Ns(10_000_000);
         let room = || self.spare(|_| Ns::ZERO).iter().all(|s| s.is_some_and(|s| s >= CAP));
         // Nothing is split any more once moved pages have gone back.
         let goes_on = !self.account.is_stopped() || self.moves.later.is_undone();
         if !self.evidence.hold.is_sampling() && goes_on && room() {
             self.arming.split = self.heavy(|d| d.mover.restore_huge_pages(CAP));
-        } else {
-            self.arming.restores_later(now);
         }
     }
 

@@ -7,6 +7,7 @@ use homenode_model::{Event, NodeId, Ns, PageNo, PageRange};
 use homenode_sys::Span;
 use homenode_wire::facts::Arming;
 
+use super::mover::Manner;
 use super::run::Driver;
 use super::state::account::trial_allows;
 use super::state::arming::ToArm;
@@ -41,11 +42,11 @@ impl Driver {
         !self.is_on_trial() || self.account.recording().0 < trial_allows(self.cpu_time()).0 / 2
     }
 
-    /// Adds pilots of the object to `list`, which already has some of other objects, if there is
-    /// room to arm and to bring all of them. They include pages that do not exist yet: their first
-    /// touch will tell their home. Returns whether there was room.
-    pub(super) fn add_pilots(&mut self, address: usize, list: &mut Vec<Span>) -> bool {
-        let Some(object) = self.memory.objects.get(address) else { return true };
+    /// Arms pilots of the object if there is room for that many pages; `None` if there is no room.
+    /// Returns the number of armed pages. They include pages that do not exist yet: their first
+    /// touch will tell their home.
+    pub(super) fn send_pilots(&mut self, address: usize, room: u64) -> Option<u64> {
+        let Some(object) = self.memory.objects.get(address) else { return Some(0) };
         let (id, pages, block) = (object.id, object.pages, block_of(object.bytes));
         let (start, again) = (object.whole_pages().start, object.treatment.pilot);
         let (mut there, mut missing) = (BTreeSet::new(), Vec::new());
@@ -54,28 +55,27 @@ impl Driver {
             if self.evidence.hold.was_held(at, block) || self.memory.placed.has(at) {
                 continue;
             }
+            if (there.len() + missing.len()) as u64 >= room {
+                return None;
+            }
             if self.has_page(address, page, at) {
                 there.insert(at);
             } else {
                 missing.push(Span::new(at, PAGE));
             }
         }
-        if again || !self.mover.sees_first_touches() {
-            missing.clear();
-        }
-        if !self.may_arm((list.len() + there.len() + missing.len()) as u64) {
-            return false;
-        }
-        if !missing.is_empty() {
+        let alone: Vec<Span> = there.iter().map(|at| Span::new(*at, PAGE)).collect();
+        let mut armed = self.arm(&ToArm::alone(alone));
+        if !again && !missing.is_empty() && self.mover.sees_first_touches() {
+            armed += self.mover.arm(&missing, Manner::Alone).pages;
             self.memory.objects.at(address).into_iter().for_each(|o| o.treatment.awaited = true);
         }
-        list.extend(there.iter().map(|at| Span::new(*at, PAGE)).chain(missing));
         if !there.is_empty() {
             self.memory.objects.seen(address);
             self.memory.objects.at(address).into_iter().for_each(|o| o.treatment.begin_trial());
             self.evidence.trial.begin(address, id, there);
         }
-        true
+        Some(armed)
     }
 
     /// Whether the page of the object exists. Notes its home.
@@ -136,11 +136,6 @@ impl Driver {
     /// Arms the pilots that came from another node once more, if the budget has room.
     fn arm_again(&mut self, address: usize) {
         if !self.within_budget() {
-            return;
-        }
-        // Each comes once more with a companion, or with a block in place of both.
-        let pages = 2 * self.evidence.trial.far(address);
-        if !self.may_arm(pages) {
             return;
         }
         let Some(pilots) = self.evidence.trial.take(address) else { return };

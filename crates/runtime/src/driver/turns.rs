@@ -7,13 +7,14 @@ use homenode_wire::facts::Arming;
 
 use super::run::Driver;
 use super::state::arming::ToArm;
-use super::state::prices;
-use super::state::waiting::{self, Why, joined};
+use super::state::waiting::{Why, joined, measured};
 use crate::guard::holdback::block_of;
 use crate::watch::numbers::PAGE;
 
 /// One part in this many of the budget is kept for samples, seams, and costs above the estimate.
 const KEPT: u64 = 8;
+/// Assumed price of bringing a page, until enough pages are measured.
+const BRING: Ns = Ns(4_000);
 
 impl Driver {
     /// Queues objects that have never been armed or watched: `all`, or those whose turn it is to be
@@ -47,49 +48,12 @@ impl Driver {
     pub(super) fn take_turns(&mut self) -> u64 {
         self.arming.waiting.looks(self.account.now());
         self.review_licence();
-        // What is known to follow goes first, then pilots, then objects without pilots.
-        let corrects = self.arming.waiting.corrects();
-        let mut armed = if corrects { 0 } else { self.take_pilots() };
-        // On trial, a few pages must show what the others will cost.
-        while self.is_on_trial() && !self.arming.waiting.has_price() {
-            let now = self.take_turn(waiting::TOLD);
-            armed += now;
-            if now == 0 {
-                break;
-            }
-        }
-        armed += self.take_turn(u64::MAX);
-        if corrects && !self.arming.waiting.corrects() { armed + self.take_pilots() } else { armed }
-    }
-
-    /// Arms pilots of the objects that wait for theirs, in one call, as far as there is room.
-    /// Returns the number of armed pages.
-    fn take_pilots(&mut self) -> u64 {
-        let mut pilots = Vec::new();
-        for (address, id) in self.arming.waiting.all_new() {
-            if !self.is_for_pilots(address) {
-                continue;
-            }
-            let object = self.memory.objects.get(address).filter(|o| o.address == address && o.id == id);
-            let Some(is_first) = object.map(|o| !o.treatment.pilot) else { continue };
-            if !self.add_pilots(address, &mut pilots) {
-                break;
-            }
-            self.arming.waiting.remove(Why::New, address);
-            if is_first && self.records() {
-                self.arming.waiting.add(Why::Home, address, id);
-            }
-        }
-        self.arm(&ToArm::alone(pilots))
-    }
-
-    /// As [`Driver::take_turns`], without pilots, and at most `most` pages.
-    fn take_turn(&mut self, most: u64) -> u64 {
         if self.arming.waiting.is_empty() {
             return 0;
         }
-        let (begin, mut room) = (self.account.thread_time(), self.room().min(most));
+        let (begin, mut room) = (self.account.thread_time(), self.room());
         let (mut looked, mut ranges, mut held) = (0, Vec::new(), ToArm::default());
+        let mut pilots = 0;
         while let Some((why, address, turn)) = self.arming.waiting.first() {
             let object = self.memory.objects.get(address).filter(|o| o.address == address && o.id == turn.id);
             let Some(all) = object.map(|o| o.pages).filter(|p| p.count > 0) else {
@@ -97,8 +61,16 @@ impl Driver {
                 continue;
             };
             if why == Why::New && self.is_for_pilots(address) {
-                // Its pilots had no room, or have their turn after what follows.
-                break;
+                let is_first = self.memory.objects.get(address).is_some_and(|o| !o.treatment.pilot);
+                let Some(armed) = self.send_pilots(address, room) else { break };
+                self.arming.waiting.remove(why, address);
+                pilots += armed;
+                room = room.saturating_sub(armed);
+                looked += armed;
+                if is_first && self.records() {
+                    self.arming.waiting.add(Why::Home, address, turn.id);
+                }
+                continue;
             }
             if why == Why::Home && !self.may_locate() {
                 break;
@@ -141,7 +113,7 @@ impl Driver {
             }
         }
         let ranges = joined(ranges);
-        let armed = if self.watches() { 0 } else { self.request_pages(&ranges) + self.arm(&held) };
+        let armed = if self.watches() { 0 } else { pilots + self.request_pages(&ranges) + self.arm(&held) };
         self.arming.waiting.took(self.account.thread_time() - begin, looked);
         armed
     }
@@ -164,21 +136,15 @@ impl Driver {
         let look = self.arming.waiting.price();
         // The team waits for the looking. The toucher brings an armed page while the other threads
         // go on.
-        let call = self.arming.price.of(0);
-        self.room_after(call, look + self.price_of_bringing(), look)
+        self.room_at(look + self.price_of_bringing(), look)
     }
 
     /// Number of further pages that the budget has room for, beside the armed ones. `each`: price
     /// of a page; `serial`: the part of it for which the team waits.
     pub(super) fn room_at(&self, each: Ns, serial: Ns) -> u64 {
-        self.room_after(Ns::ZERO, each, serial)
-    }
-
-    /// As [`Driver::room_at`], if work that costs `first` is done before.
-    pub(super) fn room_after(&self, first: Ns, each: Ns, serial: Ns) -> u64 {
         let is_undoing = self.moves.later.is_undoing();
         let kept = |allowed: Ns| if is_undoing { Ns::ZERO } else { Ns(allowed.0 / KEPT) };
-        let [spare, waits] = self.spare(kept).map(|spare| spare.map_or(0, |s| s.0.saturating_sub(first.0)));
+        let [spare, waits] = self.spare(kept).map(|spare| spare.map_or(0, |s| s.0));
         let (each, bring) = (each.0.max(1), self.price_of_bringing().0);
         let live: u64 = self.memory.objects.live().map(|o| o.pages.count).sum();
         let waits = waits / serial.0.max(1);
@@ -196,8 +162,8 @@ impl Driver {
         if self.watches() {
             return Ns::ZERO;
         }
-        let [_, around] = prices::bringing(&self.mover.bringing());
-        around
+        let c = self.mover.counters();
+        measured((c.own, c.copies)).unwrap_or(BRING)
     }
 
     /// Whether the driver arms nothing, because the policy learns from a source who touches what.

@@ -24,20 +24,14 @@ use super::{running_stack, touches};
 pub extern "C" fn on_fault(address: usize) -> bool {
     let stands_for = stands_for(state::FAULTS.load(Ordering::Relaxed));
     let begin = if stands_for > 0 { call::thread_time() } else { Ns(0) };
-    let Some(brought) = handle(address) else { return false };
-    count(&state::FAULTS, 1);
-    if stands_for > 0 {
-        let took = (call::thread_time() - begin).0 * stands_for;
-        count(&state::IN_HANDLERS, took);
-        let (time, pages) = if brought == 1 {
-            (&state::IN_SINGLES, &state::SINGLES)
-        } else {
-            (&state::IN_GROUPS, &state::GROUPED)
-        };
-        count(time, took);
-        count(pages, u64::from(brought) * stands_for);
+    let handled = handle(address);
+    if handled {
+        count(&state::FAULTS, 1);
+        if stands_for > 0 {
+            count(&state::IN_HANDLERS, (call::thread_time() - begin).0 * stands_for);
+        }
     }
-    true
+    handled
 }
 
 /// Weight of the next timed fault, after `faults` faults: the number of untimed faults that it
@@ -54,13 +48,11 @@ const fn stands_for(faults: u64) -> u64 {
     }
 }
 
-/// Handles a fault. Returns the number of armed pages that it was to bring; `None`: the fault is
-/// not homenode's.
-fn handle(address: usize) -> Option<u32> {
+fn handle(address: usize) -> bool {
     if events::wait() {
-        return Some(0);
+        return true;
     }
-    let block = Block::of(address)?;
+    let Some(block) = Block::of(address) else { return false };
     let page = block.pages_touched(Span::new(address & !(PAGE - 1), PAGE));
     let mut wait = call::Wait::default();
     loop {
@@ -71,7 +63,7 @@ fn handle(address: usize) -> Option<u32> {
         }
         let armed = word.armed() & page != 0;
         if !armed && !word.ever() {
-            return None;
+            return false;
         }
         // Claims the block in any case: pages that are not armed now may be armed before the next
         // line.
@@ -80,17 +72,17 @@ fn handle(address: usize) -> Option<u32> {
             // The program may have given up the shadow's contents by now: that event comes first.
             block.release(word);
             events::wait();
-            return Some(0);
+            return true;
         }
         if word.armed() & page != 0 {
             tell_listener(address);
             let wanted = if word.alone() { page } else { around(page) };
             take(block, word, wanted, state::current_node(), true);
-            return Some((word.armed() & wanted).count_ones());
+            return true;
         }
         let again = taken_by_another(address, word.marked() & page != 0);
         block.release(word);
-        return again.then_some(0);
+        return again;
     }
 }
 

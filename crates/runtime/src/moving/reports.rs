@@ -181,11 +181,6 @@ pub struct MovingTotals {
     pub touches_lost: u64,
     /// CPU time in fault handlers, all threads together.
     pub in_handlers: Ns,
-    /// Of this, the time of faults that brought one page, and their number. Both stand for the
-    /// faults that were not timed, too.
-    pub singles: (Ns, u64),
-    /// The time of other faults, and the number of pages that they brought.
-    pub grouped: (Ns, u64),
     /// CPU time of the program's threads in front ends that brought or disarmed memory.
     pub in_calls: Ns,
     /// CPU time of the thread that reads what the kernel tells of the program's mappings.

@@ -144,7 +144,7 @@ macro_rules! counters {
         pub static $name: AtomicU64 = AtomicU64::new(0);
     )* };
 }
-counters! { ARMS ARMED FAULTS COPIED MOVED REFUSED RETURNED PUBLISHED COLLAPSED TOUCHES_LOST IN_HANDLERS IN_SINGLES SINGLES IN_GROUPS GROUPED IN_CALLS IN_EVENTS }
+counters! { ARMS ARMED FAULTS COPIED MOVED REFUSED RETURNED PUBLISHED COLLAPSED TOUCHES_LOST IN_HANDLERS IN_CALLS IN_EVENTS }
 
 /// Adds.
 #[inline]
@@ -176,8 +176,6 @@ pub fn counters() -> MovingTotals {
         collapsed: get(&COLLAPSED),
         touches_lost: get(&TOUCHES_LOST),
         in_handlers: Ns(get(&IN_HANDLERS)),
-        singles: (Ns(get(&IN_SINGLES)), get(&SINGLES)),
-        grouped: (Ns(get(&IN_GROUPS)), get(&GROUPED)),
         in_calls: Ns(get(&IN_CALLS)),
         in_events: Ns(get(&IN_EVENTS)),
     }

@@ -199,7 +199,7 @@ fn memory_that_comes_in_each_round_does_not_keep_large_objects_from_being_put_ri
         d.born(fresh, 2 << 20, Origin::Allocated([5, 0, 0, 0, 0, 0]));
         let pages = regions(&mut d, &world, object, 1, 0, halves) as u64;
         let mut w = world.lock().unwrap();
-        w.brings(pages, pages * 4_000);
+        (w.copies, w.own_ns) = (w.copies + pages, w.own_ns + pages * 4_000);
         drop(w);
         d.dies(fresh);
     }

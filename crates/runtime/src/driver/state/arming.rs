@@ -1,10 +1,9 @@
 //! What is to be armed, and what arming has left to tidy up.
 
-use homenode_model::{NodeId, Ns};
+use homenode_model::NodeId;
 use homenode_sys::Span;
 
-use super::prices::ArmingPrice;
-use super::waiting::{self, Waiting};
+use super::waiting::Waiting;
 use crate::driver::mover::Manner;
 use crate::watch::numbers::PAGE;
 
@@ -62,8 +61,6 @@ impl ToArm {
 pub struct ArmingWork {
     /// Memory that waits for its turn.
     pub waiting: Waiting,
-    /// What a call that arms single pages takes.
-    pub price: ArmingPrice,
     /// Whether the current work is a request of the program.
     pub asked: bool,
     /// Pages that did not exist when an object was last looked at.
@@ -78,8 +75,6 @@ pub struct ArmingWork {
     unsettled: bool,
     /// Whether there may be huge pages to restore.
     pub split: bool,
-    /// When they are restored at the earliest, because the budget had no room for it.
-    restored_from: Ns,
 }
 
 impl ArmingWork {
@@ -146,17 +141,6 @@ impl ArmingWork {
         self.unsettled = true;
     }
 
-    /// Whether there may be huge pages to restore, and it is time for that.
-    pub const fn may_restore(&self, now: Ns) -> bool {
-        self.split && now.0 >= self.restored_from.0
-    }
-
-    /// Huge pages cannot be restored now. Many programs have thousands of regions a second, so not
-    /// each of them asks again.
-    pub fn restores_later(&mut self, now: Ns) {
-        self.restored_from = now + waiting::GAP;
-    }
-
     /// Whether touched memory should be tidied up. Huge pages may be split then.
     pub const fn takes_unsettled(&mut self) -> bool {
         let unsettled = std::mem::replace(&mut self.unsettled, false);
@@ -216,14 +200,6 @@ mod tests {
         arming.touched();
         assert_eq!([(); 2].map(|()| arming.takes_unsettled()), [true, false]);
         assert!(arming.split);
-    }
-
-    #[test]
-    fn huge_pages_that_had_no_room_wait_for_a_while() {
-        let mut arming = ArmingWork { split: true, ..ArmingWork::default() };
-        assert!(arming.may_restore(Ns::ZERO));
-        arming.restores_later(Ns(5));
-        assert_eq!([waiting::GAP, waiting::GAP + Ns(5)].map(|now| arming.may_restore(now)), [false, true]);
     }
 
     #[test]

@@ -13,7 +13,6 @@ pub mod pace;
 pub mod pilots;
 pub mod plan;
 pub mod postponed;
-pub mod prices;
 pub mod probes;
 pub mod recording;
 pub mod team_size;

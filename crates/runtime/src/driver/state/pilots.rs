@@ -9,9 +9,8 @@
 //! # Approach
 //!
 //! - *Allowance.* Until something has shown a gain, homenode's own time may be 2.5 % of the
-//!   process's CPU time or 40 ms, whichever is more. Nothing begins unless its price fits in
-//!   ([`super::prices`]). What lies between that and 3 % or 50 ms is for the program's end, and for
-//!   work that was dearer than its price. The budget of the settings holds besides.
+//!   process's CPU time or 40 ms, whichever is more. Pages that are armed already may cost a little
+//!   more than that, so that 3 % or 50 ms hold. The budget of the settings holds besides.
 //! - *Pilots.* In an object of [`LEAST`] pages or more, the driver arms single pages: one in each
 //!   of at most [`MOST`] equal stretches, drawn at random. If less than one in [`FAR`] of the
 //!   touched pilots came from another node, it arms nothing else of the object. Otherwise it arms
@@ -306,11 +305,6 @@ impl Trial {
             says => says,
         };
         self.pilots.iter_mut().map(|(at, p)| (*at, judged(p.says()))).collect()
-    }
-
-    /// Number of the object's pilots that came from another node.
-    pub fn far(&self, address: usize) -> u64 {
-        self.pilots.get(&address).map_or(0, |p| p.far.len() as u64)
     }
 
     /// Whether the object's pilots are armed for the second time.

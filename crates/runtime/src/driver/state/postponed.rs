@@ -26,15 +26,13 @@ use std::collections::BTreeMap;
 use homenode_model::{NodeId, Ns, PageNo, PageRange};
 use homenode_sys::HUGE;
 
-use super::waiting::GAP;
+use super::waiting::{GAP, measured};
 use crate::watch::numbers::PAGE;
 
 /// Pages of a huge page.
 const WHOLE: u64 = (HUGE / PAGE) as u64;
 /// Assumed price of moving a page, until enough moves have been measured.
 const MOVE: Ns = Ns(4_000);
-/// Pages that are enough to measure the price.
-const ENOUGH: u64 = 4096;
 /// Pages of a turn: 32 MiB, some tens of milliseconds. Below: pages of the first turns.
 const TURN: u64 = 8192;
 const FIRST: u64 = 512;
@@ -187,10 +185,11 @@ impl Postponed {
 
     /// The price of moving a page, and the most pages of a turn at this price.
     pub fn price(&self) -> (Ns, u64) {
-        let (took, pages) = self.took;
-        let price = Ns(took.0 / pages.max(1));
-        // A few pages say little about the price, except that it may be high.
-        if pages >= ENOUGH { (price, TURN) } else { (MOVE.max(price), FIRST) }
+        match measured(self.took) {
+            Some(price) => (price, TURN),
+            // A few pages say little about the price, except that it may be high.
+            None => (MOVE.max(Ns(self.took.0.0 / self.took.1.max(1))), FIRST),
+        }
     }
 
     /// Moving this many pages took this time.

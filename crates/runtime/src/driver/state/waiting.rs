@@ -23,9 +23,9 @@ use crate::watch::objects::WatchedObjects;
 /// Assumed price of locating and arming a page, until enough pages are measured.
 const LOOK: Ns = Ns(1_000);
 /// Pages that are enough to measure a price.
-pub const TOLD: u64 = 512;
-/// Pages of one turn, for an object that the budget has no room for as a whole: 2 MiB.
-const CHUNK: u64 = 512;
+const TOLD: u64 = 4096;
+/// Pages of one turn, for an object that the budget has no room for as a whole.
+const CHUNK: u64 = 4096;
 /// Time between two looks for room.
 pub const GAP: Ns = Ns(100_000_000);
 
@@ -147,23 +147,9 @@ impl Waiting {
         self.turns.iter().filter_map(left).sum()
     }
 
-    /// The objects that were never armed or watched.
-    pub fn all_new(&self) -> Vec<(usize, ObjectId)> {
-        let new = self.turns.iter().filter(|((why, _), _)| *why == Why::New);
-        new.map(|((_, address), turn)| (*address, turn.id)).collect()
-    }
-
-    /// Whether the price is measured.
-    pub const fn has_price(&self) -> bool {
-        self.took.1 >= TOLD
-    }
-
     /// The price of locating and arming a page.
     pub fn price(&self) -> Ns {
-        let (took, pages) = self.took;
-        let price = Ns(took.0 / pages.max(1));
-        // A few pages say little about the price, except that it may be high.
-        if self.has_price() { price } else { LOOK.max(price) }
+        measured(self.took).unwrap_or(LOOK)
     }
 
     /// Locating and arming this many pages took this time.
@@ -204,6 +190,11 @@ impl Waiting {
     pub fn left_out(&self, objects: &WatchedObjects) -> u64 {
         self.new_pages(objects) + self.missed
     }
+}
+
+/// The measured price of a page, once it is known.
+pub fn measured((took, pages): (Ns, u64)) -> Option<Ns> {
+    (pages >= TOLD).then(|| Ns(took.0 / pages))
 }
 
 /// Joins neighbouring ranges of pages of one object.
