@@ -1,5 +1,5 @@
 //! Unsafe code under Miri, which finds undefined behaviour: wherever tests neither call the system
-//! nor execute assembly. The tests of the agent, the tracer and `sys` all do one of both.
+//! nor execute assembly. Miri stops in the tests of the agent, the tracer and `sys`.
 
 use std::process::Stdio;
 

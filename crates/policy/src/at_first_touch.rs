@@ -3,7 +3,7 @@
 //! # Problem
 //!
 //! A page needs a home at its first touch. First touch, round robin, one node, weights and plans
-//! differ in the node that they want alone.
+//! differ only in the node that they want.
 //!
 //! # Approach
 //!
@@ -31,12 +31,12 @@ use crate::{Policy, PolicyContext, Step};
 
 /// Names a page's home at its first touch.
 pub trait FirstHome: core::fmt::Debug + Send {
-    /// Where `page` is to be, which a thread of node `toucher` touches. If that node is full, the
-    /// page goes to the nearest node with room.
+    /// The node that `page` is to live on. A thread of node `toucher` touches the page. If the
+    /// returned node is full, the page goes to the nearest node with room.
     fn wanted(&self, page: PageNo, toucher: NodeId) -> NodeId;
 }
 
-/// Node of `page`, if pages take turns on `nodes`; `toucher` if there is none.
+/// Node of `page`, if pages take turns on `nodes`; `toucher` if `nodes` is empty.
 pub(crate) fn in_turn(nodes: &[NodeId], page: PageNo, toucher: NodeId) -> NodeId {
     page.0.checked_rem(nodes.len() as u64).map_or(toucher, |turn| nodes[turn as usize])
 }

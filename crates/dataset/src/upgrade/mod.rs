@@ -5,9 +5,10 @@
 //! | lab, version 1 | `meta.json`, `accesses.csv`, `objects.csv`, `lab.json` | [`lab_v1`] |
 //! | live, version 1 | `meta.json`, `sightings.csv`, `objects.csv`, `live.json` | [`live_v1`] |
 //!
-//! [`Dataset::open`](crate::Dataset::open) reads them into memory; nothing on disk changes. [`upgrade`] writes the result
-//! as a new data set. A line that makes no sense is left out and named; so is a file that was cut
-//! off. Fixtures of each form are in `fixtures/recordings` and stay there.
+//! [`Dataset::open`](crate::Dataset::open) reads them into memory; nothing on disk changes.
+//! [`upgrade`] writes the result as a new data set. A line that makes no sense is left out and
+//! named. A file that was cut off is named, too. Fixtures of each form are in `fixtures/recordings`
+//! and stay there.
 //!
 //! # When a form changes
 //!
